@@ -25,9 +25,9 @@ export const app = z.object({
   app_role: optional(z.string(), "Role of the App, for example `postgres_cluster`."),
   http_url: optional(
     z.string(),
-    "Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.",
+    "URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.",
   ),
-  https_url: optional(z.string(), "The same for HTTPS services."),
+  https_url: optional(z.string(), "The same URL for HTTPS services."),
 });
 
 /** Body of a request that creates an App. The platform's text names the first field `app_name`; both are accepted. */
@@ -57,7 +57,7 @@ export const apps = operations("apps", {
       org_slug: required(z.string(), "Slug of the organization; `personal` is the caller's own."),
       app_role: optional(z.string(), "Only Apps of this role."),
       limit: optional(z.int().min(1).max(5000), "Apps in one answer, 1 to 5000."),
-      cursor: optional(z.string(), "`next_cursor` of the answer before."),
+      cursor: optional(z.string(), "`next_cursor` of the previous answer."),
     }),
     status: 200,
     answer: z.object({
@@ -121,7 +121,7 @@ export const apps = operations("apps", {
       expiry: optional(duration(), 'Time the token is good for, for example `"720h"`.', { wireDefault: "175200h" }),
     }),
     status: 200,
-    answer: z.object({ token: required(z.string(), "The token; shown this once.", { secret: true }) }),
+    answer: z.object({ token: required(z.string(), "The token; it is shown only once.", { secret: true }) }),
     failures: { 400: "bad expiry", 403: "the App is another organization's", 404: "no such App" },
     repeat: "once",
   },

@@ -55,20 +55,23 @@ export const dnsRecords = z.object({
   cname: optional(strings, "CNAME records."),
   acme_challenge_cname: optional(z.string().nullable(), "Target of the challenge record, or null."),
   ownership_txt: optional(z.string().nullable(), "Value of the ownership record, or null."),
-  resolved_addresses: optional(strings, "Addresses the hostname leads to in the end."),
-  soa: optional(z.string().nullable(), "Name server in charge, or null."),
+  resolved_addresses: optional(strings, "Addresses that the hostname resolves to."),
+  soa: optional(z.string().nullable(), "Authoritative name server, or null."),
 });
 
 /** A hostname and its certificates. */
 export const certificateDetail = z.object({
   hostname: required(z.string(), "The hostname."),
   status: optional(z.string(), "`active`, `pending_validation` or `pending_ownership`; any other: still being issued."),
-  acme_requested: optional(z.boolean(), "Whether an ACME certificate was asked for."),
+  acme_requested: optional(z.boolean(), "Whether an ACME certificate was requested."),
   configured: optional(z.boolean(), "Whether the DNS leads to the App."),
   dns_provider: optional(z.string(), "Provider of the hostname's DNS."),
   certificates: optional(z.array(certificateEntry), "The certificates; a custom one wins."),
   dns_requirements: optional(dnsRequirements, "What must be in the DNS."),
-  rate_limited_until: optional(z.string().nullable(), "RFC 3339 time at which issuing goes on, or null."),
+  rate_limited_until: optional(
+    z.string().nullable(),
+    "RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests; otherwise null.",
+  ),
   validation: optional(
     z.object({
       alpn_configured: optional(z.boolean(), "Whether the TLS-ALPN challenge can pass."),
@@ -94,14 +97,17 @@ export const certificateDetail = z.object({
 /** A hostname in a list. */
 export const certificateSummary = z.object({
   hostname: required(z.string(), "The hostname."),
-  status: optional(z.string(), "As in the detail."),
+  status: optional(
+    z.string(),
+    "Status of the hostname: `active`, `pending_validation` or `pending_ownership`; any other: still being issued.",
+  ),
   dns_provider: optional(z.string(), "Provider of the hostname's DNS."),
   acme_dns_configured: optional(z.boolean(), "Whether the DNS challenge can pass."),
   acme_alpn_configured: optional(z.boolean(), "Whether the TLS-ALPN challenge can pass."),
   acme_http_configured: optional(z.boolean(), "Whether the HTTP challenge can pass."),
   ownership_txt_configured: optional(z.boolean(), "Whether the ownership record is there."),
   configured: optional(z.boolean(), "Whether the DNS leads to the App."),
-  acme_requested: optional(z.boolean(), "Whether an ACME certificate was asked for."),
+  acme_requested: optional(z.boolean(), "Whether an ACME certificate was requested."),
   has_custom_certificate: optional(z.boolean(), "Whether there is an uploaded certificate."),
   has_fly_certificate: optional(z.boolean(), "Whether there is an issued certificate."),
   created_at: optional(z.string(), "RFC 3339 time of creation."),
@@ -134,15 +140,15 @@ export const certificates = operations("certificates", {
     summary: "Lists the hostnames of an App.",
     params: z.object({ app_name: appNameParam }),
     query: z.object({
-      filter: optional(z.string(), "Only hostnames that hold this text."),
-      cursor: optional(z.string(), "`next_cursor` of the answer before."),
+      filter: optional(z.string(), "Only hostnames that contain this text."),
+      cursor: optional(z.string(), "`next_cursor` of the previous answer."),
       limit: optional(z.int().min(1).max(500), "Hostnames in one answer, 1 to 500.", { wireDefault: 25 }),
     }),
     status: 200,
     answer: z.object({
       certificates: required(z.array(certificateSummary), "The hostnames."),
       next_cursor: optional(z.string(), "Where the next answer begins; absent at the end."),
-      total_count: optional(z.int(), "Number of hostnames the filter leaves."),
+      total_count: optional(z.int(), "Number of hostnames that match the filter."),
     }),
     failures: { 400: "bad limit or cursor", 404: "no such App" },
     repeat: "read",
@@ -219,7 +225,10 @@ export const certificates = operations("certificates", {
     params: one,
     status: 200,
     answer: certificateDetail.extend({
-      warning: optional(z.string(), "What the removal leaves open, for example that nothing serves the hostname now."),
+      warning: optional(
+        z.string(),
+        "Consequences of the removal, for example that the hostname has no certificate now.",
+      ),
     }),
     failures: { 404: "no such App, hostname, or no uploaded certificate" },
     repeat: "repeatable",

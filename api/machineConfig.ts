@@ -89,11 +89,11 @@ const replayCache = z.object({
   ttl_seconds: optional(count, "Lifetime of an entry in seconds."),
   type: optional(z.enum(["cookie", "header"]), "What the entry is keyed on."),
   name: optional(text, "Name of the cookie or header."),
-  allow_bypass: optional(flag, "Whether a request may ask for the cache to be left out."),
+  allow_bypass: optional(flag, "Whether a request may bypass the cache."),
 });
 
 const servicePort = z.object({
-  port: optional(port, "Public port; either this or `startPort` with `endPort`."),
+  port: optional(port, "Public port; set either this or `startPort` with `endPort`."),
   start_port: optional(port, "First port of a range."),
   end_port: optional(port, "Last port of a range."),
   handlers: optional(
@@ -140,7 +140,7 @@ const service = z.object({
     z.object({
       type: optional(z.enum(["connections", "requests"]), "What is counted.", { wireDefault: "connections" }),
       soft_limit: optional(count, "Count above which the proxy prefers other Machines.", { wireDefault: 20 }),
-      hard_limit: optional(count, "Count at which the proxy sends no more."),
+      hard_limit: optional(count, "Count at which the proxy sends no more to the Machine."),
     }),
     "How much the proxy sends to one Machine.",
   ),
@@ -224,7 +224,7 @@ const file = named(
     guest_path: required(absolutePath, "Absolute path of the file in the Machine."),
     raw_value: optional(
       text,
-      "Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.",
+      "Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.",
       { sensitive: true, long: true, presence: true },
     ),
     secret_name: optional(text, "App secret that holds the contents in base64."),
@@ -323,7 +323,7 @@ const configVolume = z.object({
 /** Configuration of a Machine. An update replaces all of it and creates a new version (docs/interface.md#versions). */
 export const machineConfig = z.object({
   image: required(text, "Image reference in a registry.", { format: "image" }),
-  env: optional(textMap, "Environment variables. Mark a value secret in the program to keep it out of sight.", {
+  env: optional(textMap, "Environment variables. Mark a value as secret in the program to hide it in outputs.", {
     sensitive: true,
   }),
   guest: optional(guest, "CPU and memory."),

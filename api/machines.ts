@@ -15,7 +15,7 @@ const eventDetails = z.object({
       guest_signal: optional(z.int(), "Number of the signal that ended the process; -1 without one."),
       signal: optional(z.int(), "Number of the signal that ended the Machine; -1 without one."),
       oom_killed: optional(z.boolean(), "Whether it was killed because the Machine was out of memory."),
-      requested_stop: optional(z.boolean(), "Whether someone asked for the stop."),
+      requested_stop: optional(z.boolean(), "Whether someone requested the stop."),
       restarting: optional(z.boolean(), "Whether the Machine starts again without another request."),
       exited_at: optional(z.string(), "RFC 3339 time of the exit."),
       error: optional(z.string(), "Why the process could not be started; empty if it was."),
@@ -37,7 +37,7 @@ export const machineEvent = z.object({
     "`launch`, `start`, `stop`, `exit`, `restart`, `update`, `suspend`, `cordon`, `uncordon`, `destroy`; others may come.",
   ),
   status: optional(z.string(), "State of the Machine after the event."),
-  source: optional(z.string(), "`user` (asked for through the API) or `flyd` (the host)."),
+  source: optional(z.string(), "`user` (requested through the API) or `flyd` (the host)."),
   timestamp: optional(z.int(), "Milliseconds since 1970."),
   request: optional(
     z.record(z.string(), z.unknown()).nullable(),
@@ -56,7 +56,7 @@ export const checkStatus = z.object({
 
 /** A lease as shown to its holder (docs/interface.md#leases). */
 export const lease = z.object({
-  nonce: optional(z.string(), "What the holder sends with guarded requests.", { secret: true }),
+  nonce: optional(z.string(), "Nonce that the holder sends with guarded requests.", { secret: true }),
   expires_at: optional(z.int(), "Seconds since 1970."),
   owner: optional(z.string(), "Who holds it."),
   description: optional(z.string(), "Why it is held."),
@@ -75,14 +75,14 @@ export const machine = z.object({
   config: optional(machineConfig, "The configuration; absent while the host is not reachable."),
   incomplete_config: optional(
     machineConfig.partial(),
-    "Part of the configuration while `host_status` is not `ok`; never to be used for a new Machine.",
+    "Part of the configuration while `host_status` is not `ok`. It must not be used to create a Machine.",
   ),
   image_ref: optional(
     z.object({
       registry: optional(z.string(), "Registry."),
       repository: optional(z.string(), "Repository."),
       tag: optional(z.string(), "Tag."),
-      digest: optional(z.string(), "`sha256:` and the digest."),
+      digest: optional(z.string(), "Digest, with `sha256:` before it."),
       labels: optional(z.record(z.string(), z.string()), "Labels of the image."),
     }),
     "The image that runs.",
@@ -99,7 +99,7 @@ export const machine = z.object({
       expires_at: optional(z.int(), "Seconds since 1970."),
       owner: optional(z.string(), "Who holds it."),
     }),
-    "The lease, when `include_leases` asked for it; never its nonce.",
+    "The lease, if `include_leases` is set; never its nonce.",
   ),
   cordoned: optional(z.boolean(), "Whether the proxy leaves the Machine out."),
   host_features: optional(z.array(z.string()), "Features of the host."),
@@ -114,11 +114,11 @@ export const machine = z.object({
 const launchFields = {
   config: required(machineConfig, "The whole configuration."),
   skip_launch: optional(z.boolean(), "Do not boot the Machine.", { wireDefault: false }),
-  skip_service_registration: optional(z.boolean(), "Keep the proxy away from the Machine, like cordon.", {
+  skip_service_registration: optional(z.boolean(), "Keeps the proxy away from the Machine, like cordon.", {
     wireDefault: false,
   }),
-  skip_secrets: optional(z.boolean(), "Do not give the App's secrets to the Machine."),
-  min_secrets_version: optional(z.int(), "Wait for App secrets of at least this version."),
+  skip_secrets: optional(z.boolean(), "Does not give the App's secrets to the Machine."),
+  min_secrets_version: optional(z.int(), "Waits for App secrets of at least this version."),
   lease_ttl: optional(z.int().min(1).max(3600), "Seconds of a lease to take with the change, 1 to 3600."),
   lsvd: optional(z.boolean(), "Log-structured disks; an older option of the interface.", { wireDefault: false }),
 };
@@ -135,7 +135,10 @@ export const updateMachine = z.object({
   ...launchFields,
   name: optional(z.string(), "Ignored: a name cannot be changed."),
   region: optional(z.string(), "Ignored: a region cannot be changed."),
-  current_version: optional(z.string(), "Version the change was made for; another one now is 409 and nothing changes."),
+  current_version: optional(
+    z.string(),
+    "Version for which the change was made. If the present one differs, the answer is 409 and nothing changes.",
+  ),
 });
 
 /** States that a wait accepts (docs/interface.md#waits). */
@@ -150,7 +153,7 @@ export const stateFilter = z
 
 const memory = z.object({
   limit_mb: required(z.int(), "Memory limit in MB."),
-  available_mb: required(z.int(), "Memory in MB that the limit could be raised by."),
+  available_mb: required(z.int(), "Memory in MB by which the limit could be raised."),
 });
 
 const one = z.object({ app_name: appNameParam, machine_id: machineIdParam });
@@ -166,9 +169,12 @@ const at = "/v1/apps/{app_name}/machines/{machine_id}";
 const metadataUpdate = z.object({
   metadata: optional(
     z.record(z.string(), z.string().nullable()),
-    "Values by key; null and the empty string remove a key, keys not named stay.",
+    "Values by key; null and the empty string remove a key. Keys that are not named stay.",
   ),
-  machine_version: optional(z.string(), "Version the change was made for; another one now is 412."),
+  machine_version: optional(
+    z.string(),
+    "Version for which the change was made. If the present one differs, the answer is 412.",
+  ),
   updated_at: optional(z.string(), "RFC 3339 time; its meaning is not documented."),
 });
 const patchMetadata = {
@@ -190,17 +196,17 @@ export const machines = operations("machines", {
     summary: "Lists the Machines of an App.",
     params: z.object({ app_name: appNameParam }),
     query: z.object({
-      include_deleted: optional(z.boolean(), "List destroyed Machines too."),
+      include_deleted: optional(z.boolean(), "Whether destroyed Machines are listed too."),
       include_leases: optional(z.boolean(), "Show the leases."),
       region: optional(z.string(), "Only Machines of this region."),
       state: optional(stateFilter, "Only Machines in these states, comma-separated."),
-      summary: optional(z.boolean(), "Leave out config, checks, events, host_status, nonce and similar."),
+      summary: optional(z.boolean(), "Leaves out config, checks, events, host_status, nonce and similar fields."),
       metadata: optional(
         z.record(z.string(), z.string()),
         "Only Machines with these metadata values, each as `metadata.{key}=value`.",
       ),
       limit: optional(z.int().min(1).max(1000), "Advice on how many to answer, 1 to 1000; all when left out."),
-      cursor: optional(z.string(), "Header `fly-next-cursor` of the answer before."),
+      cursor: optional(z.string(), "Header `fly-next-cursor` of the previous answer."),
     }),
     status: 200,
     answer: z.array(machine),
@@ -233,7 +239,7 @@ export const machines = operations("machines", {
     params: one,
     query: z.object({
       include_leases: optional(z.boolean(), "Show the lease."),
-      version: optional(z.string(), "Show the configuration of this version."),
+      version: optional(z.string(), "Shows the configuration of this version."),
     }),
     status: 200,
     answer: machine,
@@ -265,7 +271,7 @@ export const machines = operations("machines", {
     summary: "Destroys a Machine; finished asynchronously.",
     params: one,
     query: z.object({
-      force: optional(z.boolean(), "Kill the Machine if it runs."),
+      force: optional(z.boolean(), "Kills the Machine if it runs."),
       kill: optional(z.boolean(), "Another spelling of `force`."),
     }),
     lease: "guarded",
@@ -497,14 +503,14 @@ export const machines = operations("machines", {
       timeout: optional(z.int().min(0).max(60), "Seconds until it is ended, at most 60.", { wireDefault: 60 }),
       stdin: optional(z.string(), "What the command reads.", { long: true }),
       container: optional(z.string(), "Container to run it in."),
-      machine: optional(z.boolean(), "Run it in the Machine's own namespace; exclusive with `container`."),
+      machine: optional(z.boolean(), "Runs it in the Machine's own namespace; exclusive with `container`."),
     }),
     status: 200,
     answer: z.object({
       stdout: optional(z.string(), "What it wrote."),
       stderr: optional(z.string(), "What it wrote as errors."),
       exit_code: optional(z.int(), "Its exit code."),
-      exit_signal: optional(z.int(), "Signal that ended it; 0 or absent when none did."),
+      exit_signal: optional(z.int(), "Signal that ended it; 0 or absent if none did."),
     }),
     failures: { 400: "bad field", 404: missing, 408: "it did not end in time", 412: "the Machine does not run" },
     repeat: "once",
@@ -522,7 +528,7 @@ export const machines = operations("machines", {
         "Field to sort by: `pid`, `cpu`, `rss`, `rtime`, `stime` or `command`.",
         { wireDefault: "pid" },
       ),
-      order: optional(z.enum(["asc", "desc"]), "`asc` or `desc`.", { wireDefault: "asc" }),
+      order: optional(z.enum(["asc", "desc"]), "Order: `asc` or `desc`.", { wireDefault: "asc" }),
     }),
     status: 200,
     answer: z.array(
@@ -608,7 +614,7 @@ export const machines = operations("machines", {
       timeout: optional(z.int().min(1).max(60), "Seconds to wait, 1 to 60.", { wireDefault: 60 }),
       version: optional(ulid, "Version that must have reached the state."),
       instance_id: optional(ulid, "Another spelling of `version`.", { deprecationMessage: "Use `version`." }),
-      from_event_id: optional(ulid, "Only what comes after this event counts."),
+      from_event_id: optional(ulid, "Only events after this one count."),
     }),
     status: 200,
     answer: z.object({

@@ -10,11 +10,11 @@ import { volume } from "./volumes.ts";
 const time = z.iso.datetime({ offset: true, error: 'must be a time such as "2026-01-31T12:00:00Z"' });
 
 const page = {
-  include_deleted: optional(z.boolean(), "List what is destroyed too."),
-  region: optional(z.string(), "Only of this region."),
+  include_deleted: optional(z.boolean(), "Whether destroyed Machines are listed too."),
+  region: optional(z.string(), "Only Machines in this region."),
   summary: optional(z.boolean(), "Leave out details."),
   updated_after: optional(time, "Only what changed after this RFC 3339 time; `cursor` takes precedence."),
-  cursor: optional(z.string(), "`next_cursor` of the answer before."),
+  cursor: optional(z.string(), "`next_cursor` of the previous answer."),
   limit: optional(z.int().min(1).max(1000), "Advice on how many to answer, 1 to 1000.", { wireDefault: 1000 }),
 };
 

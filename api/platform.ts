@@ -15,7 +15,7 @@ export const region = z.object({
   gateway_available: optional(z.boolean(), "Whether the region has a gateway."),
   requires_paid_plan: optional(z.boolean(), "Whether the region needs a paid plan."),
   mpg_available: optional(z.boolean(), "Whether managed Postgres is offered."),
-  capacity: optional(z.int(), "Room left, in Machines."),
+  capacity: optional(z.int(), "Number of Machines that still fit into the region."),
 });
 
 /** Body of a request for placements. */
@@ -26,13 +26,15 @@ export const getPlacements = z.object({
     // ASSUMED: an expression of placements has at most 1,000 characters.
     longest: 1000,
   }),
-  count: optional(z.int().min(0), "Machines to place; 0 asks how many each region takes.", { wireDefault: 0 }),
+  count: optional(z.int().min(0), "Number of Machines to place; 0 shows how many fit into each region.", {
+    wireDefault: 0,
+  }),
   compute: optional(machineConfig.shape.guest.unwrap(), "Size of each Machine; performance-1x when left out."),
   volume_name: optional(z.string(), "Name of volumes that must be mounted."),
   volume_size_bytes: optional(z.int().min(0), "Bytes of a volume to create for each Machine."),
   weights: optional(
     z.record(z.string(), z.int()),
-    "How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.",
+    "Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).",
   ),
 });
 

@@ -93,7 +93,7 @@ export const createPostgresCluster = z.object({
     "Major version of Postgres: 16 or 17. A service whose clusters are servers may also have 18.",
     { wireDefault: "16" },
   ),
-  pool_mode: optional(poolMode, "When a pooled connection is given on: `session` or `transaction`.", {
+  pool_mode: optional(poolMode, "When the pool reuses a connection: `session` or `transaction`.", {
     wireDefault: "session",
   }),
   postgis_enabled: optional(z.boolean(), "Whether PostGIS may be enabled later.", { wireDefault: false }),
@@ -111,7 +111,7 @@ const extension = z.object({
   name: required(z.string(), "Name of the extension."),
   default_version: optional(z.string(), "Version that would be installed."),
   description: optional(z.string(), "What it does."),
-  system: optional(z.boolean(), "Whether it belongs to the platform and stays."),
+  system: optional(z.boolean(), "Whether it belongs to the platform and cannot be removed."),
   installed: optional(
     z
       .object({ schema: optional(z.string(), "Schema it is in."), version: optional(z.string(), "Its version.") })
@@ -173,7 +173,7 @@ export const postgres = operations("postgres", {
     params: z.object({}),
     query: z.object({
       org_slug: required(z.string(), "Slug of the organization; `personal` is the caller's own."),
-      include_deleted: optional(z.boolean(), "List deleted clusters too."),
+      include_deleted: optional(z.boolean(), "Whether deleted clusters are listed too."),
     }),
     status: 200,
     answer: data(z.array(postgresClusterSummary)),
@@ -307,7 +307,7 @@ export const postgres = operations("postgres", {
     body: z.object({
       name: needed(z.string(), "Name of the extension. Required."),
       schema: optional(databaseName, "Schema to install it in.", { wireDefault: "public" }),
-      create_schema: optional(z.boolean(), "Make that schema when there is none."),
+      create_schema: optional(z.boolean(), "Whether that schema is created if it does not exist."),
     }),
     status: 204,
     failures: {
@@ -326,7 +326,7 @@ export const postgres = operations("postgres", {
     source: "docs/interface.md#extensions",
     summary: "Removes an extension from a database.",
     params: databaseParams.extend({ extension: extensionParam }),
-    query: z.object({ force: optional(z.boolean(), "Remove what depends on it too.") }),
+    query: z.object({ force: optional(z.boolean(), "Whether objects that depend on it are removed too.") }),
     status: 204,
     failures: {
       400: "it belongs to the platform",
@@ -413,7 +413,7 @@ export const postgres = operations("postgres", {
     source: "docs/interface.md#users-and-credentials",
     summary: "Sets a new password for a user.",
     params: userParams,
-    body: z.object({ kill_sessions: optional(z.boolean(), "End the sessions it has open.") }),
+    body: z.object({ kill_sessions: optional(z.boolean(), "Whether its open sessions are ended.") }),
     bodyOptional: true,
     status: 200,
     answer: data(credentials),

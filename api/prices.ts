@@ -3,7 +3,7 @@
 
 /** Monthly prices. */
 export interface Prices {
-  /** Currency of the prices; it is shown, and nothing is converted. */
+  /** Currency of the prices. It is only shown; nothing is converted. */
   readonly currency: string;
   /** A shared CPU. */
   readonly sharedCpu: number;

@@ -1,4 +1,4 @@
-// Records spans with OpenTelemetry. Only a process that is asked for a trace loads this file: the libraries take longer to
+// Records spans with OpenTelemetry. Only a process that records a trace loads this file: the libraries take longer to
 // load than the plugin takes to start.
 import { ROOT_CONTEXT, SpanKind as Kind, SpanStatusCode, trace, type Context } from "@opentelemetry/api";
 import { resourceFromAttributes } from "@opentelemetry/resources";

@@ -43,7 +43,7 @@ export const secretKey = z.object({
 });
 
 const plaintext = required(bytes(), "The data, base64.", { secret: true });
-const associated = optional(bytes(), "Data that is not in the ciphertext but must be the same for decrypting.");
+const associated = optional(bytes(), "Data that is not part of the ciphertext, but must be the same for decrypting.");
 
 const path = "/v1/apps/{app_name}/secretkeys";
 const app = z.object({ app_name: appNameParam });
@@ -114,7 +114,7 @@ export const secretKeys = operations("secretKeys", {
     params: named,
     body: z.object({
       type: required(secretKeyType, "Kind of key."),
-      value: optional(bytes(), "Must be left out; the value is drawn.", { secret: true }),
+      value: optional(bytes(), "Must be left out; the service generates the value.", { secret: true }),
     }),
     status: 201,
     answer: written,
@@ -142,7 +142,7 @@ export const secretKeys = operations("secretKeys", {
     params: one,
     query: version,
     body: z.object({
-      ciphertext: required(bytes(), "What encrypt answered, base64."),
+      ciphertext: required(bytes(), "The ciphertext that encrypt returned, base64."),
       associated_data: associated,
     }),
     status: 200,
@@ -170,7 +170,7 @@ export const secretKeys = operations("secretKeys", {
     summary: "Verifies a signature with a secret key.",
     params: one,
     query: version,
-    body: z.object({ plaintext, signature: required(bytes(), "What sign answered, base64.") }),
+    body: z.object({ plaintext, signature: required(bytes(), "The signature that sign returned, base64.") }),
     status: 204,
     failures: { 400: "bad field, not a signature of this data, or the key does not sign", 404: missing },
     repeat: "read",

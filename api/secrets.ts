@@ -24,7 +24,7 @@ export const minVersion = {
 /** A secret. Its value is returned only on request. */
 export const secret = z.object({
   name: required(z.string(), "Name."),
-  digest: optional(z.string(), "Changes with the value; the value cannot be found from it."),
+  digest: optional(z.string(), "Digest that changes with the value. The value cannot be derived from it."),
   created_at: optional(z.string(), "RFC 3339 time of creation."),
   updated_at: optional(z.string(), "RFC 3339 time of the last change."),
   value: optional(z.string(), "The value, with `show_secrets` only.", { secret: true }),

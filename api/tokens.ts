@@ -6,13 +6,13 @@ import { optional, required } from "./schema.ts";
 
 /** The permissions of a token; never the token itself. */
 export const tokenInfo = z.object({
-  token_id: optional(z.string(), "Identifier of the token, which gives nobody access."),
+  token_id: optional(z.string(), "Identifier of the token. It gives no access."),
   org_slug: optional(z.string(), "Slug of the organization."),
   organization: optional(z.string(), "Display name of the organization."),
-  apps: optional(z.array(z.string()), "Names of the Apps it is good for; left out when it is good for all of them."),
-  user: optional(z.string(), "User it stands for, when it stands for one."),
-  restricted_to_machine: optional(z.string(), "Machine it is good for, when it is good for one alone."),
-  source_machine_id: optional(z.string(), "Machine that asks, when it is one."),
+  apps: optional(z.array(z.string()), "Names of the Apps it is valid for; absent if it is valid for all of them."),
+  user: optional(z.string(), "User it stands for, if it stands for one."),
+  restricted_to_machine: optional(z.string(), "Machine it is valid for, if it is valid for only one."),
+  source_machine_id: optional(z.string(), "Machine that sends the request, if it is one."),
 });
 
 export const tokens = operations("tokens", {

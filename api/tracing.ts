@@ -21,7 +21,7 @@ export type SpanKind = "client" | "server" | "internal";
 /** A span to begin. */
 export interface SpanOptions {
   readonly kind?: SpanKind;
-  /** The header of the process that asked for the work. By default, the span belongs to the one around it. */
+  /** The header of the process that requested the work. By default, the span belongs to the one around it. */
   readonly traceparent?: string | undefined;
   readonly attributes?: Attributes;
 }

@@ -25,11 +25,11 @@ export const volume = z.object({
   attached_machine_id: optional(z.string().nullable(), "Machine that mounts the volume, or null."),
   attached_alloc_id: optional(z.string().nullable(), "Allocation that mounts the volume, or null."),
   auto_backup_enabled: optional(z.boolean(), "Whether snapshots are taken on a schedule."),
-  snapshot_retention: optional(z.int(), "Days a snapshot is kept."),
+  snapshot_retention: optional(z.int(), "Days that a snapshot is stored."),
   host_status: optional(z.string(), "`ok`, `unknown` or `unreachable`."),
   host_dedication_id: optional(z.string(), "Dedicated host group of the volume."),
   host_features: optional(z.array(z.string()), "Features of the host."),
-  required_host_features: optional(z.array(z.string()), "Features asked of the host."),
+  required_host_features: optional(z.array(z.string()), "Features that the host must offer."),
   block_size: optional(z.int(), "Bytes in a block; left out of a summary."),
   blocks: optional(z.int(), "Blocks of the file system; left out of a summary."),
   blocks_avail: optional(z.int(), "Blocks open to ordinary users."),
@@ -46,15 +46,15 @@ export const createVolume = z.object({
   size_gb: optional(sizeGb, "Size in GB, 1 to 500.", { wireDefault: 3 }),
   encrypted: optional(z.boolean(), "Whether the volume is encrypted.", { wireDefault: true }),
   fstype: optional(z.enum(["ext4", "raw"]), "File system: `ext4` or `raw`.", { wireDefault: "ext4" }),
-  snapshot_retention: optional(retention, "Days a snapshot is kept, 1 to 60.", { wireDefault: 5 }),
+  snapshot_retention: optional(retention, "Days that a snapshot is stored, 1 to 60.", { wireDefault: 5 }),
   auto_backup_enabled: optional(z.boolean(), "Whether snapshots are taken on a schedule.", { wireDefault: true }),
-  require_unique_zone: optional(z.boolean(), "Another hardware zone for every volume of the name.", {
+  require_unique_zone: optional(z.boolean(), "Requires another hardware zone for every volume of the name.", {
     wireDefault: true,
   }),
-  unique_zone_app_wide: optional(z.boolean(), "That rule over all of the App's volumes.", { wireDefault: false }),
+  unique_zone_app_wide: optional(z.boolean(), "Applies that rule to all of the App's volumes.", { wireDefault: false }),
   snapshot_id: optional(z.string(), "Snapshot the volume is restored from."),
   source_volume_id: optional(z.string(), "Volume the new one is forked from."),
-  compute: optional(machineConfig.shape.guest.unwrap(), "Place the volume where a Machine of this size fits."),
+  compute: optional(machineConfig.shape.guest.unwrap(), "Places the volume where a Machine of this size fits."),
   compute_image: optional(z.string(), "Image of that Machine.", { format: "image" }),
 });
 
@@ -66,7 +66,7 @@ export const volumeSnapshot = z.object({
   digest: optional(z.string(), "Digest of the contents."),
   size: optional(z.int(), "Stored bytes."),
   volume_size: optional(z.int(), "Bytes of the volume."),
-  retention_days: optional(z.int(), "Days the snapshot is kept."),
+  retention_days: optional(z.int(), "Days that the snapshot is stored."),
 });
 
 const one = z.object({ app_name: appNameParam, volume_id: volumeIdParam });
@@ -79,7 +79,7 @@ export const volumes = operations("volumes", {
     source: "docs/interface.md#volumes",
     summary: "Lists the volumes of an App.",
     params: z.object({ app_name: appNameParam }),
-    query: z.object({ summary: optional(z.boolean(), "Leave out blocks, block size and similar.") }),
+    query: z.object({ summary: optional(z.boolean(), "Leaves out blocks, block size and similar fields.") }),
     status: 200,
     answer: z.array(volume),
     failures: { 404: "no such App" },

@@ -79,7 +79,7 @@ function addDrift(program: Command, { streams, end }: Surroundings): void {
 }
 
 function addOrphans(program: Command, { streams, end }: Surroundings): void {
-  add(program, "orphans", "find objects of the service that no stack manages, and delete those that you name")
+  add(program, "orphans", "find objects of the service that no stack manages, and delete the ones that you name")
     .option("-s, --stack <name>", "stack of the project to compare with (default: the selected one)")
     .option("--state <file>", "compare with an export of `pulumi stack export` instead; - for standard input")
     .option("--also <file>", "export of another stack, whose resources are no orphans; may be repeated", collect)
@@ -90,7 +90,7 @@ function addOrphans(program: Command, { streams, end }: Surroundings): void {
     .option("--only <type>", "compare this type only, for example Machine; may be repeated", collect)
     .option("--import <file>", "write a file for `pulumi import --file` that adopts the orphans")
     .option("--include <ids...>", "write these into the file, too, although Pulumi created them for another stack")
-    .option("--delete <ids...>", "delete the orphans with these ids; shows them and asks before")
+    .option("--delete <ids...>", "delete the orphans with these ids, after showing them and asking")
     .option("--confirm <ids...>", "with --delete: delete these although nothing proves that they are this stack's")
     .option("--allow-data-loss", "delete volumes and other objects with data, too, without asking for their ids")
     .option("-y, --yes", "do not ask before deleting what is proved to be this stack's")
@@ -101,7 +101,7 @@ function addOrphans(program: Command, { streams, end }: Surroundings): void {
 }
 
 function addImport(program: Command, { streams }: Surroundings): void {
-  add(program, "import", "write a program for all that an organization has, and the file that imports it")
+  add(program, "import", "write a program for everything in an organization, and the file that imports it")
     .option("--org <slug>", "organization to read (default: that of the stack, or of MACHINES_ORGANIZATION)")
     .option("--app <name>", "only this App; may be repeated", collect)
     .option("--out <folder>", "folder of the program, with or without a Pulumi project (default: this folder)")
@@ -110,9 +110,9 @@ function addImport(program: Command, { streams }: Surroundings): void {
     .option("-s, --stack <name>", "stack of the project in that folder (default: the selected one)")
     .option(
       "--terraform <file>",
-      "only what this state of Terraform manages: `terraform state pull`, - for standard input",
+      "only objects that this Terraform state manages: the output of `terraform state pull`, - for standard input",
     )
-    .option("--snapshots", "snapshots of volumes and backups of clusters, too")
+    .option("--snapshots", "also write snapshots of volumes and backups of clusters")
     .option("--force", "overwrite files that exist")
     .action(async (options: ImportOptions & Anywhere) => {
       await importOrganization(enter(options), streams);
@@ -128,7 +128,7 @@ function addConvert(program: Command, { streams }: Surroundings): void {
     .option("--regions <list>", "regions and counts, for example ams:2,fra (default: primary_region of the file)")
     .option(
       "--allow-file <path>",
-      "put this file into the program although it is in another folder; as in the file",
+      "put this file into the program although it is in another folder; the path as in the deployment file",
       collect,
     )
     .option("--force", "overwrite files that exist")
@@ -141,10 +141,10 @@ function addUndoReplacement(program: Command, { streams, end }: Surroundings): v
     "undo-replacement",
     "undo a replacement: the resource keeps its original object; asks before it changes the state",
   )
-    .argument("[resources...]", "name, URN, or id of the original (default: all that hold data, and Apps)")
+    .argument("[resources...]", "name, URN, or id of the original (default: all objects with data, and Apps)")
     .option("-s, --stack <name>", "stack of the project (default: the selected one)")
-    .option("--dry-run", "show, and change nothing")
-    .option("-y, --yes", "do not ask")
+    .option("--dry-run", "show what would be done, and change nothing")
+    .option("-y, --yes", "do not ask for confirmation")
     .action(async (resources: string[], options: UndoOptions & Anywhere) => {
       end(await undoReplacement(resources, enter(options), streams));
     });
@@ -153,14 +153,18 @@ function addUndoReplacement(program: Command, { streams, end }: Surroundings): v
 function addPromote(program: Command, { streams, end }: Surroundings): void {
   add(program, "promote", "deploy the release of one stack to another, by its digest; shows a preview and asks first")
     .usage("[options] <from> <to>\n       pulumi-machines promote [options] --rollback <stack>")
-    .argument("[stacks...]", "stack to promote from, and stack to promote to; with --rollback the latter alone")
-    .option("--rollback", "go back to the release the stack ran before")
-    .option("--policy-pack <path>", "pack that checks the stack, {stack} stands for its name; may be repeated", collect)
+    .argument("[stacks...]", "stack to promote from, and stack to promote to; with --rollback, only the latter")
+    .option("--rollback", "roll back to the previous release of the stack")
+    .option(
+      "--policy-pack <path>",
+      "pack that checks the stack; {stack} stands for the stack's name; may be repeated",
+      collect,
+    )
     .option("--policy-pack-config <file>", "configuration of the pack; may be repeated", collect)
     .option("--by <name>", "who promotes (default: you, or the actor of the workflow)")
-    .option("--dry-run", "show and preview, and change nothing")
+    .option("--dry-run", "show the plan and the preview, and change nothing")
     .option("--verbose", "print all output of the preview and the update")
-    .option("-y, --yes", "do not ask")
+    .option("-y, --yes", "do not ask for confirmation")
     .action(async (stacks: string[], options: PromoteOptions & Anywhere & { readonly rollback?: true }) => {
       const { rollback: back, ...given } = enter(options);
       const more = { ...given, cwd: options.cwd };
@@ -169,7 +173,7 @@ function addPromote(program: Command, { streams, end }: Surroundings): void {
         throw new MachinesError(
           "invalid-input",
           `${back ? "--rollback takes one stack" : "promote takes two stacks: from, and to"}. For example: ` +
-            "`npx pulumi-machines promote dev staging`, and to go back, `npx pulumi-machines promote staging --rollback`",
+            "`npx pulumi-machines promote dev staging`, and to roll back, `npx pulumi-machines promote staging --rollback`",
         );
       end(second === undefined ? await rollback(first, more, streams) : await promote(first, second, more, streams));
     });
@@ -180,36 +184,44 @@ function addEnvironment(program: Command, { streams, end }: Surroundings): void 
     .command("environment")
     .description("create, list and delete temporary stacks, for example one for each pull request")
     .helpCommand("help [command]", "print the help of a command");
-  add(environment, "list", "list them: when each was created and updated, when it expires, and how much of it exists")
+  add(
+    environment,
+    "list",
+    "list temporary stacks: when each was created and updated, when it expires, and how many of its resources exist",
+  )
     .option("--json", "print a JSON object")
     .action(async (options: ListOptions & Anywhere) => listEnvironments(enter(options), streams));
-  add(environment, "create", "create one like another stack, or bring it up to date")
+  add(environment, "create", "create a temporary stack like another stack, or update it")
     .argument("<name>", "name of its stack")
     .requiredOption("--template <stack>", "stack whose configuration it copies (required)")
-    .requiredOption("--expires <time>", "how long it may live, for example 48h (required)")
-    .option("--set <key=value>", "configuration that is not the template's; may be repeated", collect)
+    .requiredOption("--expires <time>", "time until it expires, for example 48h (required)")
+    .option("--set <key=value>", "configuration that differs from the template's; may be repeated", collect)
     .option(
       "--set-secret <key=VARIABLE>",
-      "the same, secret, from a variable of the environment; may be repeated",
+      "the same as a secret, from an environment variable; may be repeated",
       collect,
     )
-    .option("--allow-new-keys", "set keys, too, that neither the template nor Pulumi.yaml has")
+    .option("--allow-new-keys", "also set keys that neither the template nor Pulumi.yaml has")
     .option("--summary <file>", "write a summary in Markdown, for example for a comment")
     .action(async (name: string, options: CreateOptions & Anywhere) => create(name, enter(options), streams));
-  add(environment, "destroy", "destroy one with everything it created, and forget its stack")
+  add(
+    environment,
+    "destroy",
+    "destroy a temporary stack with everything that it created, and remove it from the backend",
+  )
     .argument("<name>", "name of its stack")
     .action(async (name: string, options: Anywhere) => {
       enter(options);
       await destroy(name, streams);
     });
-  add(environment, "sweep", "destroy those whose time is over").action(async (options: Anywhere) => {
+  add(environment, "sweep", "destroy the temporary stacks that have expired").action(async (options: Anywhere) => {
     enter(options);
     end(await sweep(streams));
   });
 }
 
 function addStatus(program: Command, { streams, end }: Surroundings): void {
-  add(program, "status", "show the release of each stack of the project: age, health and, if asked, drift")
+  add(program, "status", "show the release of each stack of the project: age, health and, with --drift, drift")
     .argument("[stacks...]", "stacks to show (default: all)")
     .option("--drift", "compare with the service, too")
     .option("--json", "print a JSON object")
@@ -222,7 +234,7 @@ function addConsole(program: Command, { streams }: Surroundings): void {
   add(
     program,
     "console",
-    "open the console of the stack's service in the browser; without a project, of the local service",
+    "open the console of the stack's service in the browser; outside a project, that of the local service",
   )
     .option("-s, --stack <name>", "stack of the project (default: the selected one)")
     .option("--no-open", "only print its address")

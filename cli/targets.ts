@@ -47,13 +47,13 @@ export function targetsOf(
     // The environment's token is never sent to an endpoint that it may not be meant for.
     if (sealed.length > 0)
       failures.push(
-        `provider ${provider.name} was not looked at: its ${sealed.join(" and ")} cannot be read, because the state holds secrets encrypted. Run this again with --provider ${provider.name} and ${sealed.map((key) => configKeys[key].environment).join(" and ")} set.`,
+        `provider ${provider.name} was not read: its ${sealed.join(" and ")} cannot be read, because the state holds secrets encrypted. Run this again with --provider ${provider.name} and ${sealed.map((key) => configKeys[key].environment).join(" and ")} set.`,
       );
     else
       try {
         places.push({ config: readConfig(inputsOf(provider), env), provider });
       } catch (error) {
-        failures.push(`provider ${provider.name} was not looked at: ${messageOf(error)}`);
+        failures.push(`provider ${provider.name} was not read: ${messageOf(error)}`);
       }
   }
   return { places, failures };

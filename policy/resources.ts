@@ -22,9 +22,9 @@ export interface AppDetails {
   cnameTarget?: string | undefined;
   /** Role of the App, for example `postgres_cluster`. */
   role?: string | undefined;
-  /** Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer. */
+  /** URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it. */
   httpUrl?: string | undefined;
-  /** The same for HTTPS services. */
+  /** The same URL for HTTPS services. */
   httpsUrl?: string | undefined;
 }
 
@@ -70,7 +70,7 @@ export interface CertificateEntryIssued {
 export interface CertificateSummary {
   /** The hostname. */
   hostname: string;
-  /** As in the detail. */
+  /** Status of the hostname: `active`, `pending_validation` or `pending_ownership`; any other: still being issued. */
   status?: string | undefined;
   /** Provider of the hostname's DNS. */
   dnsProvider?: string | undefined;
@@ -84,7 +84,7 @@ export interface CertificateSummary {
   ownershipTxtConfigured?: boolean | undefined;
   /** Whether the DNS leads to the App. */
   configured?: boolean | undefined;
-  /** Whether an ACME certificate was asked for. */
+  /** Whether an ACME certificate was requested. */
   acmeRequested?: boolean | undefined;
   /** Whether there is an uploaded certificate. */
   hasCustomCertificate?: boolean | undefined;
@@ -130,7 +130,7 @@ export interface ContainerDetails {
   state?: string | undefined;
 }
 
-/** One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh. */
+/** One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh. */
 export interface DnsRecord {
   /** `A`, `AAAA`, `CNAME` or `TXT`. */
   type: string;
@@ -152,9 +152,9 @@ export interface DnsRecords {
   acmeChallengeCname?: string | undefined;
   /** Value of the ownership record, if there is one. */
   ownershipTxt?: string | undefined;
-  /** Addresses the hostname leads to in the end. */
+  /** Addresses that the hostname resolves to. */
   resolvedAddresses?: string[] | undefined;
-  /** Name server in charge, if there is one. */
+  /** Authoritative name server, if there is one. */
   soa?: string | undefined;
 }
 
@@ -212,33 +212,33 @@ export interface FleetMember {
   version?: string | undefined;
   /** IPv6 address on the private network. */
   privateIp?: string | undefined;
-  /** Digest of the image that it runs, `sha256:` and 64 digits. */
+  /** Digest of the image that it runs: `sha256:` and 64 hexadecimal digits. */
   digest?: string | undefined;
 }
 
-/** How the Machines are changed from one configuration to the next; rolling when left out. */
+/** The strategy by which Machines get a new configuration; `rolling` when left out. */
 export interface FleetStrategy {
-  /** `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once. */
+  /** `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once. */
   type?: "rolling" | "canary" | "bluegreen" | "immediate" | undefined;
   /** How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`. */
   maxUnavailable?: string | undefined;
   /** How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes. */
   maxSurge?: string | undefined;
-  /** Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others. */
+  /** Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others. */
   minHealthySeconds?: number | undefined;
   /** Number of canaries; 1 when left out. For `canary`. */
   count?: number | undefined;
   /** How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`. */
   observe?: string | undefined;
-  /** `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`. */
+  /** `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`. */
   promote?: "auto" | "manual" | undefined;
-  /** How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out. */
+  /** How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out. */
   drain?: string | undefined;
-  /** Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`. */
+  /** Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`. */
   keepOld?: boolean | undefined;
 }
 
-/** Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
+/** Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist. */
 export interface FleetVolume {
   /** Where each Machine mounts its volume, for example `/data`. */
   path: string;
@@ -246,11 +246,11 @@ export interface FleetVolume {
   sizeGb?: number | undefined;
   /** Whether new volumes are encrypted; true when left out. */
   encrypted?: boolean | undefined;
-  /** Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume. */
+  /** Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only. */
   copy?: boolean | undefined;
-  /** Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`. */
+  /** Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`. */
   adopt?: string[] | undefined;
-  /** Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out. */
+  /** Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out. */
   snapshotRetention?: number | undefined;
 }
 
@@ -274,7 +274,7 @@ export interface GetRegionsRegion {
   requiresPaidPlan?: boolean | undefined;
   /** Whether managed Postgres is offered. */
   mpgAvailable?: boolean | undefined;
-  /** Room left, in Machines. */
+  /** Number of Machines that still fit into the region. */
   capacity?: number | undefined;
 }
 
@@ -294,7 +294,7 @@ export interface ImageDetails {
   repository?: string | undefined;
   /** Tag. */
   tag?: string | undefined;
-  /** `sha256:` and the digest. */
+  /** Digest, with `sha256:` before it. */
   digest?: string | undefined;
   /** Labels of the image. */
   labels?: { [key: string]: string } | undefined;
@@ -362,11 +362,11 @@ export interface MachineCheck {
   kind?: "informational" | "readiness" | undefined;
 }
 
-/** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
+/** Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
 export interface MachineConfig {
   /** Image reference in a registry. */
   image: string;
-  /** Environment variables. Mark a value secret in the program to keep it out of sight. */
+  /** Environment variables. Mark a value as secret in the program to hide it in outputs. */
   env?: { [key: string]: string } | undefined;
   /** CPU and memory. */
   guest?: MachineGuest | undefined;
@@ -420,7 +420,7 @@ export interface MachineConfig {
    * @deprecated Use `services[].autostart`.
    */
   disableMachineAutostart?: boolean | undefined;
-  /** Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item. */
+  /** Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item. */
   extra?: { [key: string]: unknown } | undefined;
 }
 
@@ -558,7 +558,7 @@ export interface MachineDetails {
   createdAt?: string | undefined;
   /** RFC 3339 time of the last change. */
   updatedAt?: string | undefined;
-  /** The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable. */
+  /** The configuration, with the fields of a Machine's `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable. */
   config?: MachineConfig | undefined;
   /** The image that runs. */
   imageRef?: ImageDetails | undefined;
@@ -610,7 +610,7 @@ export interface MachineEventDetails {
   type?: string | undefined;
   /** State of the Machine after the event. */
   status?: string | undefined;
-  /** `user` (asked for through the API) or `flyd` (the host). */
+  /** `user` (requested through the API) or `flyd` (the host). */
   source?: string | undefined;
   /** Milliseconds since 1970. */
   timestamp?: number | undefined;
@@ -622,7 +622,7 @@ export interface MachineEventDetails {
 export interface MachineFile {
   /** Absolute path of the file in the Machine. */
   guestPath: string;
-  /** Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`. */
+  /** Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`. */
   rawValue?: string | undefined;
   /** App secret that holds the contents in base64. */
   secretName?: string | undefined;
@@ -667,7 +667,7 @@ export interface MachineImageRef {
   repository?: string | undefined;
   /** Tag. */
   tag?: string | undefined;
-  /** `sha256:` and the digest. */
+  /** Digest, with `sha256:` before it. */
   digest?: string | undefined;
 }
 
@@ -815,13 +815,13 @@ export interface MachineServiceConcurrency {
   type?: "connections" | "requests" | undefined;
   /** Count above which the proxy prefers other Machines. Default: `20`. */
   softLimit?: number | undefined;
-  /** Count at which the proxy sends no more. */
+  /** Count at which the proxy sends no more to the Machine. */
   hardLimit?: number | undefined;
 }
 
 /** One of `MachineService.ports`. Public ports and their handlers. */
 export interface MachineServicePort {
-  /** Public port; either this or `startPort` with `endPort`. */
+  /** Public port; set either this or `startPort` with `endPort`. */
   port?: number | undefined;
   /** First port of a range. */
   startPort?: number | undefined;
@@ -865,7 +865,7 @@ export interface MachineServicePortHttpOptionsReplayCache {
   type?: "cookie" | "header" | undefined;
   /** Name of the cookie or header. */
   name?: string | undefined;
-  /** Whether a request may ask for the cache to be left out. */
+  /** Whether a request may bypass the cache. */
   allowBypass?: boolean | undefined;
 }
 
@@ -923,7 +923,7 @@ export interface MachineStopConfig {
 export interface MachineVersionDetails {
   /** Identifier of the version, 26 characters. */
   version?: string | undefined;
-  /** Configuration of that version, as a Machine takes it. */
+  /** Configuration of that version, with the fields of a Machine's `config`. */
   config?: MachineConfig | undefined;
 }
 
@@ -1005,7 +1005,7 @@ export interface OrgVolumeDetails {
   attachedAllocId?: string | undefined;
   /** Whether snapshots are taken on a schedule. */
   autoBackupEnabled?: boolean | undefined;
-  /** Days a snapshot is kept. */
+  /** Days that a snapshot is stored. */
   snapshotRetention?: number | undefined;
   /** `ok`, `unknown` or `unreachable`. */
   hostStatus?: string | undefined;
@@ -1013,7 +1013,7 @@ export interface OrgVolumeDetails {
   hostDedicationId?: string | undefined;
   /** Features of the host. */
   hostFeatures?: string[] | undefined;
-  /** Features asked of the host. */
+  /** Features that the host must offer. */
   requiredHostFeatures?: string[] | undefined;
   /** Bytes in a block; left out of a summary. */
   blockSize?: number | undefined;
@@ -1075,13 +1075,13 @@ export interface PostgresBackupDetails {
   finishedAt?: string | undefined;
 }
 
-/** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
+/** Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster. */
 export interface PostgresClusterFork {
   /** Cluster to copy: the `id` of a PostgresCluster. */
   cluster: string;
 }
 
-/** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
+/** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster. */
 export interface PostgresClusterRestore {
   /** Cluster to copy: the `id` of a PostgresCluster. */
   cluster: string;
@@ -1125,7 +1125,7 @@ export interface PostgresExtensionDetails {
   defaultVersion?: string | undefined;
   /** What it does. */
   description?: string | undefined;
-  /** Whether it belongs to the platform and stays. */
+  /** Whether it belongs to the platform and cannot be removed. */
   system?: boolean | undefined;
   /** Where it is installed, or null. */
   installed?: PostgresExtensionDetailsInstalled | undefined;
@@ -1159,7 +1159,7 @@ export interface PostgresUserDetails {
   role: string;
 }
 
-/** One of `getMachineProcesses.processes`. The processes, in the order asked for. */
+/** One of `getMachineProcesses.processes`. The processes, in the requested order. */
 export interface ProcessDetails {
   /** Process id. */
   pid?: number | undefined;
@@ -1195,17 +1195,17 @@ export interface ProcessSecret {
   name?: string | undefined;
 }
 
-/** Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none. */
+/** Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version. */
 export interface ReloadTriggers {
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing. */
   triggers?: { [key: string]: string } | undefined;
   /** Signal for the main process; SIGHUP when left out. */
   signal?: "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGILL" | "SIGTRAP" | "SIGABRT" | "SIGFPE" | "SIGKILL" | "SIGUSR1" | "SIGSEGV" | "SIGUSR2" | "SIGPIPE" | "SIGALRM" | "SIGTERM" | undefined;
 }
 
-/** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
+/** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that. */
 export interface RestartTriggers {
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing. */
   triggers?: { [key: string]: string } | undefined;
   /** Signal that asks the Machine to stop; that of `config.stopConfig` when left out. */
   signal?: "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGKILL" | "SIGUSR1" | "SIGUSR2" | "SIGTERM" | undefined;
@@ -1219,7 +1219,7 @@ export interface SecretDetails {
   id: string;
   /** Name. */
   name: string;
-  /** Changes with the value; the value cannot be found from it. */
+  /** Digest that changes with the value. The value cannot be derived from it. */
   digest?: string | undefined;
   /** RFC 3339 time of creation. */
   createdAt?: string | undefined;
@@ -1273,7 +1273,7 @@ export interface VolumeDetails {
   attachedAllocId?: string | undefined;
   /** Whether snapshots are taken on a schedule. */
   autoBackupEnabled?: boolean | undefined;
-  /** Days a snapshot is kept. */
+  /** Days that a snapshot is stored. */
   snapshotRetention?: number | undefined;
   /** `ok`, `unknown` or `unreachable`. */
   hostStatus?: string | undefined;
@@ -1281,7 +1281,7 @@ export interface VolumeDetails {
   hostDedicationId?: string | undefined;
   /** Features of the host. */
   hostFeatures?: string[] | undefined;
-  /** Features asked of the host. */
+  /** Features that the host must offer. */
   requiredHostFeatures?: string[] | undefined;
   /** Bytes in a block; left out of a summary. */
   blockSize?: number | undefined;
@@ -1315,7 +1315,7 @@ export interface VolumeSnapshotDetails {
   size?: number | undefined;
   /** Bytes of the volume. */
   volumeSize?: number | undefined;
-  /** Days the snapshot is kept. */
+  /** Days that the snapshot is stored. */
   retentionDays?: number | undefined;
 }
 
@@ -1339,7 +1339,7 @@ export interface AcmeCertificateOutputs {
   configured?: boolean | undefined;
   /** Provider of the hostname's DNS. */
   dnsProvider?: string | undefined;
-  /** Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh. */
+  /** Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh. */
   dnsRecords: DnsRecord[];
   /** RFC 3339 time of expiry. */
   expiresAt?: string | undefined;
@@ -1353,7 +1353,7 @@ export interface AppInputs {
   organization?: string | undefined;
   /** IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App. */
   network?: string | undefined;
-  /** Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`. */
+  /** Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`. */
   forceDestroy?: boolean | undefined;
 }
 
@@ -1365,13 +1365,13 @@ export interface AppOutputs {
   organization?: string | undefined;
   /** IPv6 private network the App is on. */
   network?: string | undefined;
-  /** Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`. */
+  /** Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`. */
   forceDestroy: boolean;
   /** Opaque identifier within the platform. */
   appId?: string | undefined;
-  /** Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer. */
+  /** URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it. */
   httpUrl?: string | undefined;
-  /** The same for HTTPS services. */
+  /** The same URL for HTTPS services. */
   httpsUrl?: string | undefined;
 }
 
@@ -1379,11 +1379,11 @@ export interface AppOutputs {
 export interface AppSecretsInputs {
   /** App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets. */
   app: string;
-  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted. */
+  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted. */
   values?: { [key: string]: string } | undefined;
-  /** Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it. */
+  /** Write-only form of `values`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valuesVersion` to write it. */
   valuesWo?: { [key: string]: string } | undefined;
-  /** Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
+  /** Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
   valuesVersion?: number | undefined;
 }
 
@@ -1391,13 +1391,13 @@ export interface AppSecretsInputs {
 export interface AppSecretsOutputs {
   /** App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets. */
   app: string;
-  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted. */
+  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted. */
   values?: { [key: string]: string } | undefined;
-  /** Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
+  /** Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
   valuesVersion?: number | undefined;
-  /** Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change. */
+  /** Version of the App's secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets these values. It is 0 after an import, until the first change. */
   version: number;
-  /** Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest. */
+  /** Digest of each value as it was written, by name. It is secret, because its digest reveals a value that is easy to guess. */
   digests: { [key: string]: string };
   /** RFC 3339 time of the last change by this resource. */
   updatedAt?: string | undefined;
@@ -1409,7 +1409,7 @@ export interface CertificateValidationInputs {
   app: string;
   /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again. */
   hostname: string;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate. */
   triggers?: { [key: string]: string } | undefined;
 }
 
@@ -1419,7 +1419,7 @@ export interface CertificateValidationOutputs {
   app: string;
   /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again. */
   hostname: string;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate. */
   triggers?: { [key: string]: string } | undefined;
   /** Status of the hostname: `active`. */
   status?: string | undefined;
@@ -1435,9 +1435,9 @@ export interface CiphertextInputs {
   key: string;
   /** The data, base64. Changing it computes the output again. */
   plaintext: string;
-  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh. */
   keyUpdatedAt?: string | undefined;
-  /** Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again. */
+  /** Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again. */
   associatedData?: string | undefined;
 }
 
@@ -1449,11 +1449,11 @@ export interface CiphertextOutputs {
   key: string;
   /** The data, base64. Changing it computes the output again. */
   plaintext: string;
-  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh. */
   keyUpdatedAt?: string | undefined;
-  /** Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again. */
+  /** Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again. */
   associatedData?: string | undefined;
-  /** Random end of the id. */
+  /** Random last part of the id. */
   serial: string;
   /** `updatedAt` of the key that the output was computed with. */
   madeWith?: string | undefined;
@@ -1469,11 +1469,11 @@ export interface CustomCertificateInputs {
   hostname: string;
   /** PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one. */
   fullchain: string;
-  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`. */
+  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set. */
   privateKey?: string | undefined;
-  /** Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it. */
+  /** Write-only form of `privateKey`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `privateKeyVersion` to write it. */
   privateKeyWo?: string | undefined;
-  /** Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
+  /** Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
   privateKeyVersion?: number | undefined;
 }
 
@@ -1485,9 +1485,9 @@ export interface CustomCertificateOutputs {
   hostname: string;
   /** PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one. */
   fullchain: string;
-  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`. */
+  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set. */
   privateKey?: string | undefined;
-  /** Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
+  /** Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
   privateKeyVersion?: number | undefined;
   /** `active`, `pending_validation` or `pending_ownership`; any other: still being issued. */
   status?: string | undefined;
@@ -1495,7 +1495,7 @@ export interface CustomCertificateOutputs {
   configured?: boolean | undefined;
   /** Provider of the hostname's DNS. */
   dnsProvider?: string | undefined;
-  /** Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh. */
+  /** Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh. */
   dnsRecords: DnsRecord[];
   /** RFC 3339 time of expiry. */
   expiresAt?: string | undefined;
@@ -1511,7 +1511,7 @@ export interface DeployTokenInputs {
   app: string;
   /** Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token. */
   expiry: string;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created. */
   rotationTriggers?: { [key: string]: string } | undefined;
 }
 
@@ -1521,13 +1521,13 @@ export interface DeployTokenOutputs {
   app: string;
   /** Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token. */
   expiry: string;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created. */
   rotationTriggers?: { [key: string]: string } | undefined;
   /** Random name of the token in the state; the service does not know it. */
   tokenId: string;
-  /** The token. The service shows it once, and it is kept as a secret. */
+  /** The token. The service returns it only once; the state stores it as a secret. */
   token: string;
-  /** RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was created with. */
+  /** RFC 3339 time at which the token expires at the latest. It is approximate, because it is computed with this computer's clock. A token never outlives the token that created it. */
   expiresAt: string;
 }
 
@@ -1535,7 +1535,7 @@ export interface DeployTokenOutputs {
 export interface FleetInputs {
   /** App the Machines run in: the `id` of an App. Changing it replaces the fleet. */
   app: string;
-  /** Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet. */
+  /** Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it, for example `web-ams-1`. The resource's name when left out. Changing it replaces the fleet. */
   name?: string | undefined;
   /** Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`. */
   regions?: { [key: string]: number } | undefined;
@@ -1543,33 +1543,33 @@ export interface FleetInputs {
   count?: number | undefined;
   /** Regions that `count` is spread over; the first ones get one Machine more. */
   spreadOver?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
-  /** Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in. */
+  /** Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted. */
   fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
-  /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
+  /** Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   config: MachineConfig;
-  /** Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
+  /** Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist. */
   volume?: FleetVolume | undefined;
-  /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
+  /** Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`. */
   deleteVolumes?: boolean | undefined;
-  /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
+  /** Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it. */
   minSecretsVersion?: number | undefined;
-  /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone. */
+  /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed. */
   memoryLimitMb?: number | undefined;
   /** Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`. */
   standbys?: number | undefined;
-  /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
+  /** Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here. */
   adopt?: string[] | undefined;
-  /** How the Machines are changed from one configuration to the next; rolling when left out. */
+  /** The strategy by which Machines get a new configuration; `rolling` when left out. */
   strategy?: FleetStrategy | undefined;
-  /** Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`. */
+  /** Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`. */
   promoted?: boolean | undefined;
-  /** What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`. */
+  /** What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`. */
   onFailure?: "stop" | "rollback" | undefined;
-  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it. */
+  /** Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it. */
   releaseCommand?: string[] | undefined;
-  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`. */
+  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`. */
   restartOnce?: boolean | undefined;
-  /** Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`. */
+  /** Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`. */
   progressDeadline?: string | undefined;
   /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
   startDeadline?: string | undefined;
@@ -1589,33 +1589,33 @@ export interface FleetOutputs {
   count?: number | undefined;
   /** Regions that `count` is spread over; the first ones get one Machine more. */
   spreadOver?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
-  /** Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in. */
+  /** Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted. */
   fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
-  /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
+  /** Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   config: MachineConfig;
-  /** Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
+  /** Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist. */
   volume?: FleetVolume | undefined;
-  /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
+  /** Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`. */
   deleteVolumes: boolean;
-  /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
+  /** Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it. */
   minSecretsVersion?: number | undefined;
-  /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone. */
+  /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed. */
   memoryLimitMb?: number | undefined;
   /** Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`. */
   standbys: number;
-  /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
+  /** Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here. */
   adopt?: string[] | undefined;
-  /** How the Machines are changed from one configuration to the next; rolling when left out. */
+  /** The strategy by which Machines get a new configuration; `rolling` when left out. */
   strategy?: FleetStrategy | undefined;
-  /** Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`. */
+  /** Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`. */
   promoted: boolean;
-  /** What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`. */
+  /** What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`. */
   onFailure: "stop" | "rollback";
-  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it. */
+  /** Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it. */
   releaseCommand?: string[] | undefined;
-  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`. */
+  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`. */
   restartOnce: boolean;
-  /** Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`. */
+  /** Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`. */
   progressDeadline: string;
   /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
   startDeadline?: string | undefined;
@@ -1625,19 +1625,19 @@ export interface FleetOutputs {
   machines: FleetMember[];
   /** `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped. */
   rollout: string;
-  /** While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits. */
+  /** While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 hexadecimal digits. */
   awaited?: string | undefined;
-  /** True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion. */
+  /** True after a rollout that failed when its configuration had been promoted: the next update continues without another promotion. */
   gatePassed?: boolean | undefined;
   /** The image that the Machines run, with its digest. */
   image?: string | undefined;
-  /** What others have changed, as the last refresh saw it; the next update repairs it. */
+  /** Changes by others that the last refresh found; the next update repairs them. */
   drift: string[];
   /** While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns. */
   committed?: MachineConfig | undefined;
-  /** Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached. */
+  /** Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, stopped and kept Machines, those without traffic yet, and those whose hosts cannot be reached. */
   otherMachines?: string[] | undefined;
-  /** Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did. */
+  /** Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier. */
   volumes?: string[] | undefined;
 }
 
@@ -1645,7 +1645,7 @@ export interface FleetOutputs {
 export interface IpAssignmentInputs {
   /** App the address leads to: the `id` of an App. Changing it replaces the address. */
   app: string;
-  /** Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address. */
+  /** Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address. */
   type: "v4" | "v6" | "shared_v4" | "private_v6" | "egress_v4" | "egress_v6" | "egress_pair";
   /** Region the address leads to; `global` when left out. Changing it replaces the address. */
   region?: "ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}) | undefined;
@@ -1661,7 +1661,7 @@ export interface IpAssignmentInputs {
 export interface IpAssignmentOutputs {
   /** App the address leads to: the `id` of an App. Changing it replaces the address. */
   app: string;
-  /** Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address. */
+  /** Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address. */
   type: "v4" | "v6" | "shared_v4" | "private_v6" | "egress_v4" | "egress_v6" | "egress_pair";
   /** Region the address leads to, or `global`. */
   region?: string | undefined;
@@ -1671,7 +1671,7 @@ export interface IpAssignmentOutputs {
   organization?: string | undefined;
   /** Service the address is for. Changing it replaces the address. */
   serviceName?: string | undefined;
-  /** The address; for an `egress_pair` both, as `v4,v6`. */
+  /** The address; for an `egress_pair`, both as `v4,v6`. */
   ip: string;
   /** The IPv4 address, if it is or has one. */
   v4?: string | undefined;
@@ -1695,29 +1695,29 @@ export interface MachineInputs {
   region?: "ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}) | undefined;
   /** Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`. */
   fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
-  /** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
+  /** Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine. */
   config: MachineConfig;
-  /** Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on. */
+  /** Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone. */
   state?: "started" | "stopped" | "suspended" | undefined;
   /** Whether the platform's proxy leaves the Machine out. Default: `false`. */
   cordoned?: boolean | undefined;
-  /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone. */
+  /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed. */
   memoryLimitMb?: number | undefined;
-  /** Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
+  /** Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it. */
   minSecretsVersion?: number | undefined;
-  /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
+  /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that. */
   restart?: RestartTriggers | undefined;
-  /** Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none. */
+  /** Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version. */
   reload?: ReloadTriggers | undefined;
-  /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
+  /** Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks. */
   waitForChecks?: boolean | undefined;
-  /** Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched. */
+  /** Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched. */
   minHealthySeconds?: number | undefined;
-  /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`. */
+  /** What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`. */
   onUpdateFailure?: "keep" | "rollback" | undefined;
-  /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`. */
+  /** Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`. */
   recreate?: boolean | undefined;
-  /** Lets the deletion kill the Machine when stopping it fails. Default: `false`. */
+  /** Allows the deletion to kill the Machine if stopping it fails. Default: `false`. */
   forceDestroy?: boolean | undefined;
 }
 
@@ -1731,35 +1731,35 @@ export interface MachineOutputs {
   region?: string | undefined;
   /** Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`. */
   fallbackRegions?: ("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined;
-  /** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
+  /** Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine. */
   config: MachineConfig;
   /** State of the Machine. */
   state: string;
   /** Whether the platform's proxy leaves the Machine out. Default: `false`. */
   cordoned: boolean;
-  /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone. */
+  /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed. */
   memoryLimitMb?: number | undefined;
-  /** Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
+  /** Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it. */
   minSecretsVersion?: number | undefined;
-  /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
+  /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that. */
   restart?: RestartTriggers | undefined;
-  /** Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none. */
+  /** Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version. */
   reload?: ReloadTriggers | undefined;
-  /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
+  /** Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks. */
   waitForChecks?: boolean | undefined;
-  /** Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched. */
+  /** Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched. */
   minHealthySeconds?: number | undefined;
-  /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`. */
+  /** What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`. */
   onUpdateFailure: "keep" | "rollback";
-  /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`. */
+  /** Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`. */
   recreate: boolean;
-  /** Lets the deletion kill the Machine when stopping it fails. Default: `false`. */
+  /** Allows the deletion to kill the Machine if stopping it fails. Default: `false`. */
   forceDestroy: boolean;
   /** Identifier within the App; stable for life. */
   machineId: string;
   /** Identifier of the configuration's version, 26 characters. */
   version?: string | undefined;
-  /** Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well. */
+  /** The reason why the Machine does not run or ended with an error although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure. */
   failure?: string | undefined;
   /** IPv6 address on the private network. */
   privateIp?: string | undefined;
@@ -1785,13 +1785,13 @@ export interface MachineCommandInputs {
   create?: string[] | undefined;
   /** Command and arguments to run when any input but `delete` changes; those of `create` when left out. */
   update?: string[] | undefined;
-  /** Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out. */
+  /** Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out. */
   delete?: string[] | undefined;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run. */
   triggers?: { [key: string]: string } | undefined;
   /** Standard input of the commands. */
   stdin?: string | undefined;
-  /** Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`. */
+  /** Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`. */
   timeout?: string | undefined;
   /** Container to run them in; the Machine's main one when left out. */
   container?: string | undefined;
@@ -1807,13 +1807,13 @@ export interface MachineCommandOutputs {
   create?: string[] | undefined;
   /** Command and arguments to run when any input but `delete` changes; those of `create` when left out. */
   update?: string[] | undefined;
-  /** Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out. */
+  /** Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out. */
   delete?: string[] | undefined;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run. */
   triggers?: { [key: string]: string } | undefined;
   /** Standard input of the commands. */
   stdin?: string | undefined;
-  /** Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`. */
+  /** Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`. */
   timeout?: string | undefined;
   /** Container to run them in; the Machine's main one when left out. */
   container?: string | undefined;
@@ -1821,11 +1821,11 @@ export interface MachineCommandOutputs {
   machineId: string;
   /** Random identifier of this resource among those of the Machine. */
   commandId: string;
-  /** What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret. */
+  /** Standard output of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret. */
   stdout?: string | undefined;
-  /** What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret. */
+  /** Standard error of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret. */
   stderr?: string | undefined;
-  /** Exit code of the last command, 0. */
+  /** Exit code of the last command. It is 0, because any other code fails the operation. */
   exitCode?: number | undefined;
 }
 
@@ -1835,9 +1835,9 @@ export interface MachineMetadataInputs {
   app: string;
   /** The Machine: the `id` of a Machine. Changing it replaces the MachineMetadata. */
   machine: string;
-  /** Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone. */
+  /** Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone. */
   values: { [key: string]: string };
-  /** Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`. */
+  /** Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`. */
   adopt?: boolean | undefined;
 }
 
@@ -1847,9 +1847,9 @@ export interface MachineMetadataOutputs {
   app: string;
   /** The Machine: the `id` of a Machine. Changing it replaces the MachineMetadata. */
   machine: string;
-  /** Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone. */
+  /** Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone. */
   values: { [key: string]: string };
-  /** Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`. */
+  /** Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`. */
   adopt: boolean;
   /** Identifier of the Machine within its App. */
   machineId: string;
@@ -1861,13 +1861,13 @@ export interface PostgresAttachmentInputs {
   cluster: string;
   /** App to attach it to: the `id` of an App. Changing it replaces the attachment. */
   app: string;
-  /** Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out. */
+  /** Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out. */
   secretName?: string | undefined;
   /** The connection URI itself; built from `user`, `password` and `database` when left out. */
   uri?: string | undefined;
   /** User to connect as: the `id` of a PostgresUser; the cluster's first user when left out. */
   user?: string | undefined;
-  /** Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out. */
+  /** Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service. */
   password?: string | undefined;
   /** Database to connect to: the `id` of a PostgresDatabase; the cluster's first database when left out. */
   database?: string | undefined;
@@ -1879,13 +1879,13 @@ export interface PostgresAttachmentOutputs {
   cluster: string;
   /** App to attach it to: the `id` of an App. Changing it replaces the attachment. */
   app: string;
-  /** Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out. */
+  /** Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out. */
   secretName?: string | undefined;
   /** The connection URI itself; built from `user`, `password` and `database` when left out. */
   uri?: string | undefined;
   /** User to connect as: the `id` of a PostgresUser; the cluster's first user when left out. */
   user?: string | undefined;
-  /** Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out. */
+  /** Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service. */
   password?: string | undefined;
   /** Database to connect to: the `id` of a PostgresDatabase; the cluster's first database when left out. */
   database?: string | undefined;
@@ -1895,7 +1895,7 @@ export interface PostgresAttachmentOutputs {
   secretDigest?: string | undefined;
   /** RFC 3339 time at which the secret was set here. */
   secretUpdatedAt?: string | undefined;
-  /** Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it. */
+  /** Version of the App's secrets since the secret was set; 0 if none was set. A Machine with this as `minSecretsVersion` gets the secret. */
   secretsVersion: number;
 }
 
@@ -1905,7 +1905,7 @@ export interface PostgresBackupInputs {
   cluster: string;
   /** `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`. */
   type?: "full" | "incr" | "diff" | undefined;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created. */
   triggers?: { [key: string]: string } | undefined;
 }
 
@@ -1915,7 +1915,7 @@ export interface PostgresBackupOutputs {
   cluster: string;
   /** `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`. */
   type: "full" | "incr" | "diff";
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created. */
   triggers?: { [key: string]: string } | undefined;
   /** Identifier within the cluster. */
   backupId: string;
@@ -1927,7 +1927,7 @@ export interface PostgresBackupOutputs {
   startedAt?: string | undefined;
   /** RFC 3339 time it ended. */
   finishedAt?: string | undefined;
-  /** True once the service lists it no longer: it cannot be restored any more. */
+  /** True once the service no longer lists it: it can no longer be restored. */
   expired?: boolean | undefined;
 }
 
@@ -1947,13 +1947,13 @@ export interface PostgresClusterInputs {
   pgMajorVersion?: "16" | "17" | "18" | undefined;
   /** When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`. */
   poolMode?: "session" | "transaction" | undefined;
-  /** Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster. */
+  /** Whether the extension PostGIS may be installed later; false when left out. Changing it replaces the cluster. */
   postgisEnabled?: boolean | undefined;
-  /** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
+  /** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster. */
   restore?: PostgresClusterRestore | undefined;
-  /** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
+  /** Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster. */
   fork?: PostgresClusterFork | undefined;
-  /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`. */
+  /** Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`. */
   deletionProtection?: boolean | undefined;
 }
 
@@ -1975,11 +1975,11 @@ export interface PostgresClusterOutputs {
   poolMode?: "session" | "transaction" | undefined;
   /** Whether the extension PostGIS may be installed. */
   postgisEnabled?: boolean | undefined;
-  /** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
+  /** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster. */
   restore?: PostgresClusterRestore | undefined;
-  /** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
+  /** Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster. */
   fork?: PostgresClusterFork | undefined;
-  /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`. */
+  /** Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`. */
   deletionProtection: boolean;
   /** Identifier. */
   clusterId: string;
@@ -2019,7 +2019,7 @@ export interface PostgresDatabaseInputs {
   cluster: string;
   /** Name, 1 to 63 letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the database. */
   name: string;
-  /** Lets a change that replaces the database destroy its data. Default: `false`. */
+  /** Allows a change that replaces the database and destroys its data. Default: `false`. */
   allowDataLoss?: boolean | undefined;
 }
 
@@ -2029,7 +2029,7 @@ export interface PostgresDatabaseOutputs {
   cluster: string;
   /** Name of the database. */
   name: string;
-  /** Lets a change that replaces the database destroy its data. Default: `false`. */
+  /** Allows a change that replaces the database and destroys its data. Default: `false`. */
   allowDataLoss: boolean;
 }
 
@@ -2043,9 +2043,9 @@ export interface PostgresExtensionInputs {
   name: string;
   /** Schema to install it in. Changing it replaces the extension. Default: `"public"`. */
   schema?: string | undefined;
-  /** Whether to create the schema if it does not exist; used at creation. Default: `false`. */
+  /** Whether to create the schema if it does not exist. Used only at creation. Default: `false`. */
   createSchema?: boolean | undefined;
-  /** Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`. */
+  /** Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`. */
   forceDestroy?: boolean | undefined;
 }
 
@@ -2059,9 +2059,9 @@ export interface PostgresExtensionOutputs {
   name: string;
   /** Schema to install it in. Changing it replaces the extension. Default: `"public"`. */
   schema: string;
-  /** Whether to create the schema if it does not exist; used at creation. Default: `false`. */
+  /** Whether to create the schema if it does not exist. Used only at creation. Default: `false`. */
   createSchema: boolean;
-  /** Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`. */
+  /** Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`. */
   forceDestroy: boolean;
   /** Version that is installed. */
   version?: string | undefined;
@@ -2073,11 +2073,11 @@ export interface PostgresUserInputs {
   cluster: string;
   /** Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user. */
   username: string;
-  /** Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`. */
+  /** Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`. */
   role: "schema_admin" | "writer" | "reader";
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, the user gets a new password. */
   rotationTriggers?: { [key: string]: string } | undefined;
-  /** Whether a new password ends the sessions the user has open. Default: `false`. */
+  /** Whether a new password ends the user's open sessions. Default: `false`. */
   killSessions?: boolean | undefined;
 }
 
@@ -2087,13 +2087,13 @@ export interface PostgresUserOutputs {
   cluster: string;
   /** Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user. */
   username: string;
-  /** Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`. */
+  /** Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`. */
   role: "schema_admin" | "writer" | "reader";
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, the user gets a new password. */
   rotationTriggers?: { [key: string]: string } | undefined;
-  /** Whether a new password ends the sessions the user has open. Default: `false`. */
+  /** Whether a new password ends the user's open sessions. Default: `false`. */
   killSessions: boolean;
-  /** The password, drawn by the service. */
+  /** The password, generated by the service. */
   password: string;
 }
 
@@ -2103,11 +2103,11 @@ export interface SecretInputs {
   app: string;
   /** Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret. */
   name: string;
-  /** The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`. */
+  /** The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set. */
   value?: string | undefined;
-  /** Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it. */
+  /** Write-only form of `value`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valueVersion` to write it. */
   valueWo?: string | undefined;
-  /** Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out. */
+  /** Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out. */
   valueVersion?: number | undefined;
 }
 
@@ -2117,13 +2117,13 @@ export interface SecretOutputs {
   app: string;
   /** Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret. */
   name: string;
-  /** The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`. */
+  /** The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set. */
   value?: string | undefined;
-  /** Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out. */
+  /** Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out. */
   valueVersion?: number | undefined;
-  /** Digest of the value. Secret: a value that is easy to guess could be found by its digest. */
+  /** Digest of the value. It is secret, because it reveals a value that is easy to guess. */
   digest?: string | undefined;
-  /** Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change. */
+  /** Version of the App's secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets this value. It is 0 after an import, until the first change. */
   version: number;
   /** RFC 3339 time of creation. */
   createdAt?: string | undefined;
@@ -2139,9 +2139,9 @@ export interface SecretKeyInputs {
   name: string;
   /** Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key. */
   type: "nacl_auth" | "hs256" | "hs384" | "hs512" | "es256" | "nacl_sign" | "nacl_secretbox" | "xaes256gcm" | "nacl_box";
-  /** The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key. */
+  /** The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key. */
   value?: string | undefined;
-  /** Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`. */
+  /** Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`. */
   allowDataLoss?: boolean | undefined;
 }
 
@@ -2153,15 +2153,15 @@ export interface SecretKeyOutputs {
   name: string;
   /** Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key. */
   type: "nacl_auth" | "hs256" | "hs384" | "hs512" | "es256" | "nacl_sign" | "nacl_secretbox" | "xaes256gcm" | "nacl_box";
-  /** The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key. */
+  /** The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key. */
   value?: string | undefined;
-  /** Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`. */
+  /** Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`. */
   allowDataLoss: boolean;
   /** Public half, base64, of the kinds that have one: `es256`, `nacl_box`, `nacl_sign`. */
   publicKey?: string | undefined;
   /** RFC 3339 time of creation. */
   createdAt?: string | undefined;
-  /** RFC 3339 time at which the key got its value. */
+  /** RFC 3339 time at which the key's value was set. */
   updatedAt: string;
 }
 
@@ -2173,7 +2173,7 @@ export interface SignatureInputs {
   key: string;
   /** The data, base64. Changing it computes the output again. */
   plaintext: string;
-  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh. */
   keyUpdatedAt?: string | undefined;
 }
 
@@ -2185,9 +2185,9 @@ export interface SignatureOutputs {
   key: string;
   /** The data, base64. Changing it computes the output again. */
   plaintext: string;
-  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh. */
   keyUpdatedAt?: string | undefined;
-  /** Random end of the id. */
+  /** Random last part of the id. */
   serial: string;
   /** `updatedAt` of the key that the output was computed with. */
   madeWith?: string | undefined;
@@ -2203,33 +2203,33 @@ export interface VolumeInputs {
   name?: string | undefined;
   /** Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume. */
   region?: "ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}) | undefined;
-  /** Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`. */
+  /** Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`. */
   sizeGb?: number | undefined;
   /** Whether the volume is encrypted. Changing it replaces the volume. Default: `true`. */
   encrypted?: boolean | undefined;
   /** File system. Changing it replaces the volume. Default: `"ext4"`. */
   fstype?: "ext4" | "raw" | undefined;
-  /** Days a snapshot is kept, 1 to 60. Default: `5`. */
+  /** Days that a snapshot is stored, 1 to 60. Default: `5`. */
   snapshotRetention?: number | undefined;
   /** Whether snapshots are taken every day. Default: `true`. */
   autoBackupEnabled?: boolean | undefined;
-  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`. */
+  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`. */
   snapshotId?: string | undefined;
-  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`. */
+  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`. */
   sourceVolumeId?: string | undefined;
-  /** Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`. */
+  /** Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`. */
   requireUniqueZone?: boolean | undefined;
-  /** Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`. */
+  /** Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`. */
   uniqueZoneAppWide?: boolean | undefined;
-  /** CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation. */
+  /** CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation. */
   compute?: MachineGuest | undefined;
-  /** Image of that Machine; used at creation. */
+  /** Image of that Machine. Used only at creation. */
   computeImage?: string | undefined;
-  /** Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`. */
+  /** Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`. */
   restartOnExtend?: boolean | undefined;
-  /** Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`. */
+  /** Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`. */
   finalSnapshot?: boolean | undefined;
-  /** Lets a change that replaces the volume destroy its data. Default: `false`. */
+  /** Allows a change that replaces the volume and destroys its data. Default: `false`. */
   allowDataLoss?: boolean | undefined;
 }
 
@@ -2241,43 +2241,43 @@ export interface VolumeOutputs {
   name: string;
   /** Region the volume is in. */
   region?: string | undefined;
-  /** Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`. */
+  /** Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`. */
   sizeGb: number;
   /** Whether the volume is encrypted. Changing it replaces the volume. Default: `true`. */
   encrypted: boolean;
   /** File system. Changing it replaces the volume. Default: `"ext4"`. */
   fstype: "ext4" | "raw";
-  /** Days a snapshot is kept, 1 to 60. Default: `5`. */
+  /** Days that a snapshot is stored, 1 to 60. Default: `5`. */
   snapshotRetention: number;
   /** Whether snapshots are taken every day. Default: `true`. */
   autoBackupEnabled: boolean;
-  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`. */
+  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`. */
   snapshotId?: string | undefined;
-  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`. */
+  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`. */
   sourceVolumeId?: string | undefined;
-  /** Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`. */
+  /** Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`. */
   requireUniqueZone: boolean;
-  /** Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`. */
+  /** Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`. */
   uniqueZoneAppWide: boolean;
-  /** CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation. */
+  /** CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation. */
   compute?: MachineGuest | undefined;
-  /** Image of that Machine; used at creation. */
+  /** Image of that Machine. Used only at creation. */
   computeImage?: string | undefined;
-  /** Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`. */
+  /** Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`. */
   restartOnExtend: boolean;
-  /** Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`. */
+  /** Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`. */
   finalSnapshot: boolean;
-  /** Lets a change that replaces the volume destroy its data. Default: `false`. */
+  /** Allows a change that replaces the volume and destroys its data. Default: `false`. */
   allowDataLoss: boolean;
   /** Identifier within the App. */
   volumeId: string;
   /** Hardware zone the volume is in. */
   zone?: string | undefined;
-  /** Size now in GB; larger than asked for when the platform extended the volume. */
+  /** Current size in GB. It is larger than requested if the platform extended the volume. */
   currentSizeGb?: number | undefined;
-  /** Whether the Machine that mounts the volume sees its last growth only after a restart. */
+  /** Whether the Machine that mounts the volume must restart to see its new size. */
   needsRestart: boolean;
-  /** While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event. */
+  /** While `needsRestart` is true: id of the event of that Machine's last start before the volume was extended. */
   startBeforeGrowth?: string | undefined;
   /** Machine that mounts the volume, if any. */
   attachedMachineId?: string | undefined;
@@ -2291,7 +2291,7 @@ export interface VolumeSnapshotInputs {
   app: string;
   /** Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot. */
   volume: string;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken. */
   triggers?: { [key: string]: string } | undefined;
 }
 
@@ -2301,11 +2301,11 @@ export interface VolumeSnapshotOutputs {
   app: string;
   /** Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot. */
   volume: string;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken. */
   triggers?: { [key: string]: string } | undefined;
   /** Identifier of the snapshot. */
   snapshotId: string;
-  /** `created` once it is written. */
+  /** State: `created` once it is written. */
   status?: string | undefined;
   /** RFC 3339 time at which the snapshot was started. */
   createdAt?: string | undefined;
@@ -2315,9 +2315,9 @@ export interface VolumeSnapshotOutputs {
   volumeSize?: number | undefined;
   /** Digest of the contents. */
   digest?: string | undefined;
-  /** Days it is kept. */
+  /** Days that it is stored. */
   retentionDays?: number | undefined;
-  /** Whether it is gone: its retention is over. No new one is taken for that. */
+  /** Whether the snapshot has expired. It is not replaced by a new one. */
   expired: boolean;
 }
 

@@ -3,7 +3,7 @@ import { remediating, validating } from "./core/validate.ts";
 
 /**
  * Checks every AcmeCertificate of a stack before it is created or changed. A certificate of a hostname that the platform has issued and renews.
- * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.
+ * It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
  */
 export const validateAcmeCertificate = validating("AcmeCertificate");
 /** Repairs every AcmeCertificate of a stack before it is checked, created or changed. */
@@ -16,7 +16,7 @@ export const remediateApp = remediating("App");
 
 /**
  * Checks every AppSecrets of a stack before it is created or changed. Secrets of an App, by name, written together.
- * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+ * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
  */
 export const validateAppSecrets = validating("AppSecrets");
 /** Repairs every AppSecrets of a stack before it is checked, created or changed. */
@@ -24,7 +24,7 @@ export const remediateAppSecrets = remediating("AppSecrets");
 
 /**
  * Checks every CertificateValidation of a stack before it is created or changed. Waits until the certificate of a hostname is valid.
- * Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+ * While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
  */
 export const validateCertificateValidation = validating("CertificateValidation");
 /** Repairs every CertificateValidation of a stack before it is checked, created or changed. */
@@ -32,7 +32,7 @@ export const remediateCertificateValidation = remediating("CertificateValidation
 
 /**
  * Checks every Ciphertext of a stack before it is created or changed. Data encrypted with a secret key.
- * Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+ * Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
  */
 export const validateCiphertext = validating("Ciphertext");
 /** Repairs every Ciphertext of a stack before it is checked, created or changed. */
@@ -40,23 +40,23 @@ export const remediateCiphertext = remediating("Ciphertext");
 
 /**
  * Checks every CustomCertificate of a stack before it is created or changed. A certificate of a hostname that you bring yourself.
- * It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by that TXT record. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
+ * It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program's chain and key.
  */
 export const validateCustomCertificate = validating("CustomCertificate");
 /** Repairs every CustomCertificate of a stack before it is checked, created or changed. */
 export const remediateCustomCertificate = remediating("CustomCertificate");
 
 /**
- * Checks every DeployToken of a stack before it is created or changed. An access token that is good for one App alone.
- * The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
+ * Checks every DeployToken of a stack before it is created or changed. An access token for only one App.
+ * The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
  */
 export const validateDeployToken = validating("DeployToken");
 /** Repairs every DeployToken of a stack before it is checked, created or changed. */
 export const remediateDeployToken = remediating("DeployToken");
 
 /**
- * Checks every Fleet of a stack before it is created or changed. The Machines of one configuration in an App, and how they are changed from one configuration to the next.
- * The fleet keeps as many Machines as wanted in each region. A change of the configuration is rolled out by its strategy: never more than a part of the Machines is missing, and a configuration that fails stops before it reaches the others. An interrupted rollout is continued by the next update.
+ * Checks every Fleet of a stack before it is created or changed. A group of Machines of an App with one configuration, and the strategy by which they get a new one.
+ * The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
  */
 export const validateFleet = validating("Fleet");
 /** Repairs every Fleet of a stack before it is checked, created or changed. */
@@ -74,7 +74,7 @@ export const remediateMachine = remediating("Machine");
 
 /**
  * Checks every MachineCommand of a stack before it is created or changed. Commands that are run in a Machine when this is created, changed and deleted.
- * A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.
+ * If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
  */
 export const validateMachineCommand = validating("MachineCommand");
 /** Repairs every MachineCommand of a stack before it is checked, created or changed. */
@@ -82,7 +82,7 @@ export const remediateMachineCommand = remediating("MachineCommand");
 
 /**
  * Checks every MachineMetadata of a stack before it is created or changed. Metadata keys on a Machine that is managed elsewhere.
- * It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+ * It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
  */
 export const validateMachineMetadata = validating("MachineMetadata");
 /** Repairs every MachineMetadata of a stack before it is checked, created or changed. */
@@ -90,7 +90,7 @@ export const remediateMachineMetadata = remediating("MachineMetadata");
 
 /**
  * Checks every PostgresAttachment of a stack before it is created or changed. Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
- * An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
+ * An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
  */
 export const validatePostgresAttachment = validating("PostgresAttachment");
 /** Repairs every PostgresAttachment of a stack before it is checked, created or changed. */
@@ -98,7 +98,7 @@ export const remediatePostgresAttachment = remediating("PostgresAttachment");
 
 /**
  * Checks every PostgresBackup of a stack before it is created or changed. A backup of a Postgres cluster, taken when the resource is created.
- * The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
+ * The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
  */
 export const validatePostgresBackup = validating("PostgresBackup");
 /** Repairs every PostgresBackup of a stack before it is checked, created or changed. */
@@ -106,7 +106,7 @@ export const remediatePostgresBackup = remediating("PostgresBackup");
 
 /**
  * Checks every PostgresCluster of a stack before it is created or changed. A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
- * No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.
+ * No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
  */
 export const validatePostgresCluster = validating("PostgresCluster");
 /** Repairs every PostgresCluster of a stack before it is checked, created or changed. */
@@ -122,14 +122,14 @@ export const validatePostgresExtension = validating("PostgresExtension");
 /** Repairs every PostgresExtension of a stack before it is checked, created or changed. */
 export const remediatePostgresExtension = remediating("PostgresExtension");
 
-/** Checks every PostgresUser of a stack before it is created or changed. A user of a Postgres cluster, with a password that the service draws. */
+/** Checks every PostgresUser of a stack before it is created or changed. A user of a Postgres cluster, with a password that the service generates. */
 export const validatePostgresUser = validating("PostgresUser");
 /** Repairs every PostgresUser of a stack before it is checked, created or changed. */
 export const remediatePostgresUser = remediating("PostgresUser");
 
 /**
  * Checks every Secret of a stack before it is created or changed. One secret of an App.
- * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+ * For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
  */
 export const validateSecret = validating("Secret");
 /** Repairs every Secret of a stack before it is checked, created or changed. */
@@ -137,7 +137,7 @@ export const remediateSecret = remediating("Secret");
 
 /**
  * Checks every SecretKey of a stack before it is created or changed. A key of an App that never leaves the service and is used by name.
- * An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+ * An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
  */
 export const validateSecretKey = validating("SecretKey");
 /** Repairs every SecretKey of a stack before it is checked, created or changed. */
@@ -145,7 +145,7 @@ export const remediateSecretKey = remediating("SecretKey");
 
 /**
  * Checks every Signature of a stack before it is created or changed. The signature of data by a secret key.
- * It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+ * It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
  */
 export const validateSignature = validating("Signature");
 /** Repairs every Signature of a stack before it is checked, created or changed. */
@@ -158,7 +158,7 @@ export const remediateVolume = remediating("Volume");
 
 /**
  * Checks every VolumeSnapshot of a stack before it is created or changed. A snapshot of a Volume, taken when the resource is created.
- * The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
+ * The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
  */
 export const validateVolumeSnapshot = validating("VolumeSnapshot");
 /** Repairs every VolumeSnapshot of a stack before it is checked, created or changed. */

@@ -67,7 +67,7 @@ The plugin alone, for programs in any language:
   pulumi plugin install resource machines ${version} --file ${inShell(archives.find((file) => file.includes(here)))}`);
 });
 
-/** An archive of a release, in the form of `pulumi plugin install`. */
+/** An archive of a release, as `pulumi plugin install` takes it. */
 async function packPlugin(target, platform, env) {
   const file = path.join(target, `pulumi-resource-machines-v${version}-${platform}.tar.gz`);
   if (platform.startsWith("linux-")) {

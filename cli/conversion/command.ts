@@ -49,7 +49,7 @@ export function convertFile(file: string, options: ConvertOptions, { out }: Stre
   const list = (title: string, lines: readonly string[]): string =>
     lines.length === 0 ? "" : `\n${title}\n${lines.map((line) => `  ${oneLine(line)}\n`).join("")}`;
   out(
-    `${written.length > 0 ? `Written: ${written.join(", ")}` : "Every file is as it would be written."}\n` +
+    `${written.length > 0 ? `Written: ${written.join(", ")}` : "Every file is up to date."}\n` +
       list("Next:", steps) +
       list(
         "Looks like a secret, and is read from the configuration:",

@@ -18,7 +18,7 @@ export interface DriftReport {
   /** RFC 3339 time. */
   readonly checkedAt: string;
   readonly checked: readonly Checked[];
-  /** Undefined if not asked for. */
+  /** Undefined if not requested. */
   readonly unmanaged: readonly Unmanaged[] | undefined;
   readonly notes: readonly string[];
   readonly failures: readonly string[];
@@ -40,7 +40,7 @@ export function textOf(report: DriftReport): string {
     ...(drifted.length > 0 ? [driftTable(drifted)] : []),
     ...(unmanaged.length > 0
       ? [
-          `In the service, and managed by no stack; \`npx pulumi-machines orphans\` says more:\n${unmanagedTable(unmanaged)}`,
+          `In the service, but managed by no stack; \`npx pulumi-machines orphans\` shows details:\n${unmanagedTable(unmanaged)}`,
         ]
       : []),
     ...notes,
@@ -50,7 +50,7 @@ export function textOf(report: DriftReport): string {
 }
 
 const advice =
-  "Nothing was changed. `pulumi refresh` takes what the service has into the state; the next `pulumi up` then restores what the program declares.";
+  "Nothing was changed. `pulumi refresh` copies the service's values into the state; the next `pulumi up` then restores what the program declares.";
 
 function headline({ state: { stack, project }, checked, unmanaged }: DriftReport): string {
   const counts = [

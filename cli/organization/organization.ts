@@ -99,7 +99,7 @@ function report(
   const counts = new Map<string, number>();
   for (const { type } of found) counts.set(type, (counts.get(type) ?? 0) + 1);
   line(`${found.length} objects: ${[...counts].map(([type, count]) => `${count} ${type}`).join(", ")}.`);
-  line(written.length > 0 ? `Written: ${written.join(", ")}` : "Every file is as it would be written.");
+  line(written.length > 0 ? `Written: ${written.join(", ")}` : "Every file is up to date.");
   const secrets = program.settings.flatMap(({ key, isSecret }) => (isSecret ? [key] : []));
   const { install } = languages[language];
   const { organization } = config;

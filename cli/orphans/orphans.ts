@@ -253,7 +253,7 @@ function writeImports(
       (error as NodeJS.ErrnoException).code === "EEXIST" ? "it exists already; choose another" : messageOf(error);
     throw new MachinesError("invalid-input", `--import: ${file} cannot be written: ${why}`, { cause: error });
   }
-  err(`${file} is written. Take out what is not to be taken over, then run: pulumi import --file ${file}`);
+  err(`${file} is written. Remove what must not be adopted, then run: pulumi import --file ${file}`);
 }
 
 /** The options that decide what is compared, and where. */

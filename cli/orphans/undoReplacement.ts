@@ -258,18 +258,18 @@ function leftText(left: readonly Replacement[]): string {
     all.map(({ original }) => `${original.type} ${original.name} (${original.id})`).join(", ");
   return [
     ...(open.length > 0 ? [`\nAlso replaced, and kept that way unless you name it: ${names(open)}.\n`] : []),
-    ...(givenUp.length > 0 ? [`\nGiven up before, for the next up to delete: ${names(givenUp)}.\n`] : []),
+    ...(givenUp.length > 0 ? [`\nAlready given up; the next up deletes: ${names(givenUp)}.\n`] : []),
   ].join("");
 }
 
 const goneText = ({ resource, original }: Replacement, endpoint: string): string =>
-  `The ${original.type} ${original.id} is gone, or on its way out, as ${endpoint} has it: there is no original to go back to. ` +
+  `The ${original.type} ${original.id} is deleted or being deleted at ${endpoint}: there is no original to restore. ` +
   `${resource.losesData === undefined ? "The next up" : "`pulumi refresh`"} takes it out of the state.`;
 
 const doneText = (copy: string, { stack }: UndoOptions): string =>
   [
     "",
-    "Undone. `pulumi up`, without --replace, goes on with the original and deletes the replacement; `pulumi preview` shows it.",
-    `The previous state is in ${copy}. Until the next up, this brings it back: pulumi stack import${stack === undefined ? "" : ` --stack ${stack}`} --file ${copy}`,
+    "Undone. `pulumi up`, without --replace, continues with the original and deletes the replacement; `pulumi preview` shows it.",
+    `The previous state is in ${copy}. Until the next up, this restores it: pulumi stack import${stack === undefined ? "" : ` --stack ${stack}`} --file ${copy}`,
     "",
   ].join("\n");

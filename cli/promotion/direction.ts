@@ -31,7 +31,7 @@ export async function wrongDirection(
 
 /** The refusal of a promotion to the stack where releases begin. */
 export const noWayBack = (stack: string, goBack: string): readonly string[] => [
-  `${stack} is where releases begin, so nothing is promoted to it. To go back: ${goBack}`,
+  `Releases begin in ${stack}, so nothing is promoted to it. To roll back: ${goBack}`,
   "Not promoted. Nothing has changed.",
 ];
 

@@ -171,7 +171,7 @@ export async function sweep(streams: Streams, now: Date = new Date()): Promise<0
       swept += 1;
     } catch (error) {
       failed = true;
-      streams.err(`Stack ${name} could not be looked at, or not be destroyed: ${messageOf(error)}`);
+      streams.err(`Stack ${name} could not be read or destroyed: ${messageOf(error)}`);
     }
   }
   if (swept === 0 && !failed) streams.out(`No environment of the project ${project.name} has expired.\n`);

@@ -14,7 +14,7 @@ import type { ReleaseRecord, Stack } from "./stacks.ts";
 export interface Health {
   /** Why they are not healthy; nothing where they are. */
   readonly problems: readonly string[];
-  /** Why some could not be looked at. */
+  /** Why some could not be read. */
   readonly unseen: readonly string[];
   /** Those that run the release as another version than the state has, as after an update that was rolled back. */
   readonly otherVersion: readonly string[];
@@ -54,7 +54,7 @@ export async function healthOf(
         if (isRun && known !== undefined && versionIn(live) !== known) otherVersion.push(id);
       } catch (error) {
         if (isNotFound(error)) problems.push(`${label(id)} does not exist any more`);
-        else unseen.push(`${label(id)} cannot be looked at: ${messageOf(error)}`);
+        else unseen.push(`${label(id)} cannot be read: ${messageOf(error)}`);
       }
     }),
   );

@@ -93,17 +93,17 @@ export async function promote(from: string, to: string, options: PromoteOptions,
   if (problems.length > 0) {
     for (const problem of problems) streams.err(problem);
     streams.err(
-      `Not promoted: ${from} does not run its release healthy. ${repairOf(problems, from)} Then promote again. Nothing has changed.`,
+      `Not promoted: ${from} does not run its release in a healthy state. ${repairOf(problems, from)} Then promote again. Nothing has changed.`,
     );
     return 1;
   }
   const before = isSame(history[0], wanted) ? history.slice(1) : history;
-  const title = `${goesOn ? "Going on with the promotion" : "Promotion"} from ${from} to ${to}`;
+  const title = `${goesOn ? "Continuing the promotion" : "Promotion"} from ${from} to ${to}`;
   const [last] = before;
   const undo =
     last === undefined
-      ? `${to} has no release before this one to go back to.`
-      : `To go back to ${last.image}: ${rollbackCommand(to, options)}`;
+      ? `${to} has no previous release to roll back to.`
+      : `To roll back to ${last.image}: ${rollbackCommand(to, options)}`;
   return carryOut(
     { to: target, from, current, wanted, meanwhile: before, after: before, title, undo },
     options,
@@ -162,11 +162,11 @@ export async function rollback(to: string, options: PromoteOptions, streams: Str
   if (wanted === undefined)
     throw new MachinesError(
       "invalid-input",
-      `stack ${to} has no release to go back to${pinned === undefined ? "" : `. After \`pulumi config rm releases --stack ${to}\`, its next up takes the release of the previous stack`}`,
+      `stack ${to} has no previous release to roll back to${pinned === undefined ? "" : `. After \`pulumi config rm releases --stack ${to}\`, its next up takes the release of the previous stack`}`,
     );
   const { pending: _, ...rest } = wanted;
   const again = { ...rest, promotedBy: byOf(options), promotedAt: new Date().toISOString(), goingBack: true };
-  const undo = `To go forward again, promote to ${to} as before.`;
+  const undo = `To undo the rollback, promote to ${to} again.`;
   const after = history.slice(history.findIndex((one) => isSame(one, wanted)) + 1);
   return carryOut(
     { to: target, current, wanted: again, meanwhile: history, after, title: `${to} goes back`, undo },
@@ -229,11 +229,11 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
     return 0;
   } catch (error) {
     const other = wanted.goingBack
-      ? "; a promotion goes forward again"
+      ? "; a promotion undoes the rollback"
       : meanwhile.length > 0
-        ? "; --rollback goes back"
+        ? "; --rollback restores the previous release"
         : "";
-    err(`${messageOf(error)}\nRunning the same command again goes on${other}.`);
+    err(`${messageOf(error)}\nRun the same command again to continue${other}.`);
     return 1;
   }
 }

@@ -11,7 +11,7 @@ import { didYouMean } from "../../api/didYouMean.ts";
 import { withoutCount } from "./engine.ts";
 import { listStacks, noPulumi, pulumi, setupProblem, SetupError } from "../pulumi.ts";
 
-/** A stack in the form of the Automation API. */
+/** A stack, as the Automation API describes it. */
 export type Stack = automation.Stack;
 
 const record = z.looseObject({
@@ -140,13 +140,13 @@ export async function runsNow(stack: Stack): Promise<ReleaseRecord | undefined> 
   if (JSON.stringify(release).includes("[secret]"))
     throw new MachinesError(
       "refused",
-      `the release of stack ${stack.name} holds a secret: secrets do not travel, set them in each stack with AppSecrets`,
+      `the release of stack ${stack.name} contains a secret: secrets are not promoted, set them in each stack with AppSecrets`,
     );
   const parsed = validated(record, release);
   if (!parsed.success)
     throw new MachinesError(
       "invalid-input",
-      `the output release of stack ${stack.name} is not what runBy() of a Release answers: ${parsed.error.issues[0]?.path.join(".") ?? ""} ${parsed.error.issues[0]?.message ?? ""}`,
+      `the output release of stack ${stack.name} is not what runBy() of a Release returns: ${parsed.error.issues[0]?.path.join(".") ?? ""} ${parsed.error.issues[0]?.message ?? ""}`,
     );
   return parsed.data;
 }
@@ -180,7 +180,7 @@ async function pinnedTo(stack: Stack): Promise<ReleaseRecord[]> {
   } catch {
     throw new MachinesError(
       "configuration",
-      `the configuration releases of stack ${stack.name} cannot be read: take Pulumi.${bareId(stack.name)}.yaml as it was before`,
+      `the configuration releases of stack ${stack.name} cannot be read: restore the previous Pulumi.${bareId(stack.name)}.yaml`,
     );
   }
 }

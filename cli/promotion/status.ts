@@ -47,7 +47,7 @@ interface StackReport {
   readonly machines?: number;
   /** Why its Machines are not healthy; empty if they are. */
   readonly problems?: readonly string[];
-  /** Why it, or some of its Machines, could not be looked at. */
+  /** Why it, or some of its Machines, could not be read. */
   readonly unseen?: readonly string[];
   /** Its last update, if that failed. */
   readonly failedUpdate?: Update | undefined;
@@ -65,7 +65,7 @@ interface EnvironmentReport {
 
 /**
  * Reports the status of stacks; of all but the environments when none are named.
- * @returns 1 if a Machine is not healthy or cannot be looked at, a resource has drifted, or a promotion or the last update has failed, else 0
+ * @returns 1 if a Machine is not healthy or cannot be read, a resource has drifted, or a promotion or the last update has failed, else 0
  */
 export async function status(
   names: readonly string[],
@@ -191,8 +191,8 @@ function textOf(reports: readonly StackReport[], environments: readonly Environm
       ...problems.map((problem) => `${stack}: ${problem}`),
       // The others have mostly the same reason.
       ...unseen.slice(0, 1).map((reason) => `${stack}: ${reason}`),
-      ...(unseen.length > 1 ? [`${stack}: ${unseen.length - 1} more cannot be looked at`] : []),
-      ...(pending ? [`${stack}: a promotion to it was interrupted; the same command again goes on`] : []),
+      ...(unseen.length > 1 ? [`${stack}: ${unseen.length - 1} more cannot be read`] : []),
+      ...(pending ? [`${stack}: a promotion to it was interrupted; run the same command again to continue`] : []),
       ...(failedUpdate ? [failureText(stack, failedUpdate, rolledBack, now)] : []),
     ],
   );

@@ -18,7 +18,7 @@ const api = new machines.Fleet("api", {
     checks,
     services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 443, handlers: ["tls", "http"] }] }],
   },
-  // The old Machines finish their requests for a second, and are kept, stopped, so that the way back is quick.
+  // The old Machines finish their requests for a second, and are kept, stopped, so that a rollback is quick.
   strategy: { type: "bluegreen", drain: "1s", keepOld: true },
   // The database is migrated before the first new Machine is created.
   releaseCommand: ["bin/migrate"],

@@ -27,7 +27,7 @@ export interface Exception {
 
 const exceptionsSchema = {
   type: "array",
-  description: "Resources the policy does not hold for, each with a reason and the last day.",
+  description: "Resources to which the policy does not apply, each with a reason and the last day.",
   items: {
     type: "object",
     properties: {
@@ -39,13 +39,13 @@ const exceptionsSchema = {
       type: {
         type: "string",
         minLength: 1,
-        description: "Type of the resource, such as `Volume`. Left out: every type.",
+        description: "Type of the resource, such as `Volume`; every type when left out.",
       },
       reason: { type: "string", minLength: 1, description: "Why." },
       until: {
         type: "string",
         pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$",
-        description: "The last day it holds, `YYYY-MM-DD` (UTC).",
+        description: "Last day of the exception, `YYYY-MM-DD` (UTC).",
       },
     },
     required: ["resource", "reason", "until"],
@@ -173,7 +173,7 @@ export function withExceptions(policies: Policies, now: () => Date = () => new D
     validateStack: (_, report) => {
       for (const { policy, urn, exception } of used.values())
         report(
-          `${policy} does not hold for it until ${exception.until}: ${exception.reason}${alsoFor(policy, urn, exception)}`,
+          `${policy} does not apply to it until ${exception.until}: ${exception.reason}${alsoFor(policy, urn, exception)}`,
           urn,
         );
     },

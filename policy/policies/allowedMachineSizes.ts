@@ -8,7 +8,9 @@ const settings = defineSettings({
   sizes: z
     .array(z.string().regex(/^(shared-cpu|performance)-\d+x$/))
     .default([])
-    .describe("Sizes Machines may have, for example `shared-cpu-2x` or `performance-4x`. Empty: any."),
+    .describe(
+      "Sizes that Machines may have, for example `shared-cpu-2x` or `performance-4x`. An empty list allows any.",
+    ),
   maxMemoryMb: z.int().min(256).optional().describe("Most memory a Machine may have, in MiB."),
   gpus: z.boolean().default(false).describe("Whether Machines may have GPUs."),
 });
@@ -39,7 +41,7 @@ export const allowedMachineSizes: ResourceValidationPolicy = {
     });
     args.whenKnown(() => {
       if (!gpus && ((config.guest?.gpus ?? 0) > 0 || config.guest?.gpuKind !== undefined))
-        report("config.guest asks for GPUs, which are not allowed. Leave out gpus and gpuKind.");
+        report("config.guest requests GPUs, which are not allowed. Leave out gpus and gpuKind.");
     });
   }),
 };

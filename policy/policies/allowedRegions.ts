@@ -14,7 +14,7 @@ const settings = defineSettings({
   regions: z
     .array(z.string().min(1))
     .default([])
-    .describe("Codes of the regions that may be used, for example `ams`. Empty: any."),
+    .describe("Codes of the regions that may be used, for example `ams`. An empty list allows any."),
 });
 
 type Report = (message: string) => void;

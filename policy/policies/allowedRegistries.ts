@@ -10,7 +10,7 @@ const settings = defineSettings({
     .array(z.string().min(1))
     .default([])
     .describe(
-      "Registries images may come from, with a path where only a part of one is meant: `registry.example.com`, `docker.io/acme`; `*` stands for any text. Empty: any.",
+      "Registries that images may come from, with a path to allow only a part of one: `registry.example.com`, `docker.io/acme`. `*` stands for any text. An empty list allows any.",
     ),
 });
 

@@ -15,7 +15,7 @@ import {
 
 const price = z.number().min(0);
 const table = z.strictObject({
-  currency: z.string().optional().describe("Currency of the prices; it is shown, and nothing is converted."),
+  currency: z.string().optional().describe("Currency of the prices. It is only shown; nothing is converted."),
   sharedCpu: price.optional().describe("A shared CPU."),
   performanceCpu: price.optional().describe("A performance CPU."),
   memoryGb: price.optional().describe("A GB of a Machine's memory."),
@@ -31,8 +31,8 @@ const settings = defineSettings({
     .number()
     .positive()
     .optional()
-    .describe("Limit of the stack's cost per month, in the currency of the prices. Left out: no limit."),
-  prices: table.default({}).describe("Prices a month, in place of those the pack has, one by one."),
+    .describe("Limit of the stack's cost per month, in the currency of the prices; no limit when left out."),
+  prices: table.default({}).describe("Prices per month. Each replaces the pack's own price."),
 });
 
 function pricesOf(given: z.infer<typeof table>): Prices {

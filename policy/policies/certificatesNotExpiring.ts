@@ -5,7 +5,7 @@ import { defineSettings } from "../core/settings.ts";
 import { validateCustomCertificate } from "../validators.ts";
 
 const settings = defineSettings({
-  days: z.number().min(0).default(14).describe("Days a certificate has to be good for yet."),
+  days: z.number().min(0).default(14).describe("Days for which a certificate must still be valid."),
 });
 
 /**
@@ -14,7 +14,7 @@ const settings = defineSettings({
  */
 export const certificatesNotExpiring = (now: () => Date): ResourceValidationPolicy => ({
   name: "certificates-not-expiring",
-  description: "Certificates of your own are good for a while yet; nothing renews them for you.",
+  description: "Certificates of your own do not expire soon, because nothing renews them for you.",
   severity: "high",
   remediationSteps:
     "Get a new certificate and give it to the CustomCertificate, or use an AcmeCertificate, which is renewed by itself.",

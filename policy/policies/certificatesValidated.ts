@@ -8,10 +8,10 @@ const settings = defineSettings({});
 /** A deploy fails if its hostnames are not reachable. */
 export const certificatesValidated: StackValidationPolicy = {
   name: "certificates-validated",
-  description: "Every certificate that is issued for you is waited for until it is valid.",
+  description: "The program waits until every issued certificate is valid.",
   severity: "medium",
   remediationSteps:
-    "Add a CertificateValidation of the certificate's hostname: the deploy fails where it is never issued.",
+    "Add a CertificateValidation of the certificate's hostname: the deploy fails if it is never issued.",
   configSchema: settings.schema,
   validateStack: validateStack((args, report) => {
     settings.of(args);

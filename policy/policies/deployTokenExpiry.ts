@@ -5,7 +5,7 @@ import { defineSettings } from "../core/settings.ts";
 import { validateDeployToken } from "../validators.ts";
 
 const settings = defineSettings({
-  maxHours: z.number().positive().default(2160).describe("Hours a token may be good for at most."),
+  maxHours: z.number().positive().default(2160).describe("Hours for which a token may be valid at most."),
 });
 
 /** A leaked token is valid for a limited time. */

@@ -12,7 +12,7 @@ const settings = defineSettings({
     .min(0)
     .max(300)
     .default(10)
-    .describe("Least time a service gets to end its work, in seconds, up to 300."),
+    .describe("Least time in seconds, up to 300, that a service has to finish its work."),
 });
 
 /** A Machine with services can finish its work before it is replaced. */

@@ -17,7 +17,7 @@ const isHttps = ({ port, startPort = port, endPort = startPort, handlers = [] }:
 /** Public services are always encrypted. */
 export const httpsForced: ResourceValidationPolicy = {
   name: "https-forced",
-  description: "Public HTTP services lead every request to HTTPS.",
+  description: "Public HTTP services redirect every request to HTTPS.",
   severity: "high",
   remediationSteps:
     'Set `forceHttps: true` on the port, and serve HTTPS on another: { port: 443, handlers: ["tls", "http"] }.',

@@ -13,7 +13,7 @@ export const knownPorts: ResourceValidationPolicy = {
   description: "Only known ports are public.",
   severity: "high",
   remediationSteps:
-    "Take the port out of the service's `ports` (Machines of one network reach each other without it), or add it to `ports` of the policy.",
+    "Remove the port from the service's `ports` (Machines of one network reach each other without it), or add it to the policy's `ports`.",
   configSchema: settings.schema,
   validateResource: validateMachine(({ config }, args, report) => {
     const known = new Set(settings.of(args).ports);

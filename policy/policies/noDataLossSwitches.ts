@@ -10,7 +10,7 @@ export const noDataLossSwitches: ResourceValidationPolicy = {
   description: "No change may destroy the contents of an App, a volume, a database or a key.",
   severity: "critical",
   remediationSteps:
-    "Remove `allowDataLoss` and `forceDestroy`. If the loss is intended: an exception with a reason, until the day of the change.",
+    "Remove `allowDataLoss` and `forceDestroy`. If the loss is intended, add an exception with a reason, until the day of the change.",
   configSchema: settings.schema,
   validateResource: [
     validateApp(({ forceDestroy }, args, report) => {

@@ -15,14 +15,16 @@ const settings = defineSettings({
     .min(1)
     .max(8)
     .default(4.2)
-    .describe("Bits a character from which on a long text counts as random. Fewer find more, and more that is none."),
+    .describe(
+      "Bits per character from which a long text counts as random. A lower number finds more secrets, and more texts that are none.",
+    ),
 });
 
 /** Secrets belong in App secrets, because everyone who may read a Machine can read its environment. */
 export const noSecretsInEnv: ResourceValidationPolicy = {
   name: "no-secrets-in-env",
   description:
-    "No variable of an environment holds a secret: everyone who may read the Machine reads it, in every version.",
+    "Environment variables must not hold secrets: anyone who can read the Machine sees them, in every version.",
   severity: "critical",
   remediationSteps:
     "Put the value into AppSecrets or Secret under the same name: the Machine gets it as a variable of its environment, and it cannot be read back. A value that is not a secret goes into `allow`.",

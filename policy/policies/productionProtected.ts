@@ -17,7 +17,7 @@ export const productionProtected: ResourceValidationPolicy = {
   description: "Apps, volumes and clusters are protected from being deleted.",
   severity: "critical",
   remediationSteps:
-    "Give the resource the option { protect: true }; a PostgresCluster has `deletionProtection` as well. To delete it after all: `pulumi state unprotect`, in a change of its own.",
+    "Give the resource the option { protect: true }; a PostgresCluster has `deletionProtection` as well. To delete it anyway, run `pulumi state unprotect`, in a change of its own.",
   configSchema: settings.schema,
   validateResource: [
     validateApp((_, args, report) => check(args, report)),

@@ -8,16 +8,16 @@ import { isLike } from "../core/wildcard.ts";
 import { isJob } from "../core/machine.ts";
 
 const settings = defineSettings({
-  machines: z.int().min(1).default(2).describe("Machines an App of production has at least."),
-  regions: z.int().min(1).default(1).describe("Regions they are in at least."),
+  machines: z.int().min(1).default(2).describe("Lowest number of Machines of a production App."),
+  regions: z.int().min(1).default(1).describe("Lowest number of their regions."),
   apps: z
     .array(z.string().min(1))
     .default([])
-    .describe("Names of App resources of the program that are production; `*` stands for any text."),
+    .describe("Names of the program's App resources that count as production; `*` stands for any text."),
   mark: z
     .record(z.string(), z.string())
     .default({ environment: "production" })
-    .describe("Metadata by which an App is production: one of its Machines carries all of it."),
+    .describe("Metadata of production: an App counts as production if one of its Machines has all of it."),
 });
 
 /**
@@ -38,7 +38,7 @@ function regionOf({ props }: StackResource<"Machine">): string | undefined {
 /** One Machine, or one region, may fail. */
 export const redundancy: StackValidationPolicy = {
   name: "redundancy",
-  description: "Apps of production have several Machines, in several regions.",
+  description: "Production Apps have several Machines, in several regions.",
   severity: "high",
   remediationSteps: "Add Machines of the App in other regions; jobs, standbys and cordoned Machines do not count.",
   configSchema: settings.schema,

@@ -9,14 +9,14 @@ const settings = defineSettings({
     .record(z.string(), z.string())
     .default({})
     .describe(
-      'Keys every Machine has, each with the values it may have: `*` stands for any text, `{ "team": "*" }` for any team.',
+      'Keys that every Machine must have, with their allowed values. `*` stands for any text: `{ "team": "*" }` allows any team.',
     ),
 });
 
 /** Every Machine names its owner. */
 export const requiredMetadata: ResourceValidationPolicy = {
   name: "required-metadata",
-  description: "Machines carry the metadata that is required.",
+  description: "Machines have the required metadata.",
   severity: "low",
   remediationSteps: "Add the key to `config.metadata`.",
   configSchema: settings.schema,

@@ -16,7 +16,7 @@ export const safeRollouts: ResourceValidationPolicy = {
     settings.of(args);
     args.whenKnown(() => {
       const { type, maxUnavailable } = fleet.strategy ?? {};
-      if (type === "immediate") report('strategy.type is "immediate", which takes down all Machines together.');
+      if (type === "immediate") report('strategy.type is "immediate", which interrupts all Machines at once.');
       else if (maxUnavailable === "100%") report('strategy.maxUnavailable is "100%", which lets all Machines be down.');
     });
     args.whenKnown(() => {

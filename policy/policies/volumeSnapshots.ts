@@ -4,13 +4,13 @@ import { defineSettings } from "../core/settings.ts";
 import { remediateVolume, validateVolume } from "../validators.ts";
 
 const settings = defineSettings({
-  minDays: z.int().min(1).max(60).default(7).describe("Days a snapshot has to be kept at least, up to 60."),
+  minDays: z.int().min(1).max(60).default(7).describe("Lowest number of days that a snapshot is stored, up to 60."),
 });
 
 /** The data of a volume can be restored. */
 export const volumeSnapshots: ResourceValidationPolicy = {
   name: "volume-snapshots",
-  description: "Snapshots of volumes are taken every day, and kept long enough.",
+  description: "Snapshots of volumes are taken every day, and stored long enough.",
   severity: "high",
   remediationSteps: "Leave out `autoBackupEnabled`, and set `snapshotRetention` to the days wanted.",
   configSchema: settings.schema,

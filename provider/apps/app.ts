@@ -25,7 +25,7 @@ const inputs = z.object({
     "IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App.",
   ),
   forceDestroy: behaviour(z.boolean().default(false)).describe(
-    "Lets the deletion of the App take along Machines and volumes it still holds.",
+    "Allows deleting the App together with the Machines and volumes that it still holds.",
   ),
 });
 
@@ -138,7 +138,7 @@ export const app = defineResource({
         () =>
           new MachinesError(
             "wait-timeout",
-            `App ${appName} was not deleted within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`,
+            `App ${appName} was not deleted within ${api.deadline.allowed}; the deletion continues in the service. Run destroy again.`,
           ),
       );
     };
@@ -215,7 +215,7 @@ async function nameProblem(api: Api, name: string | undefined): Promise<string |
   if (name === undefined) return undefined;
   try {
     await api.apps.get({ appName: name });
-    return `the name ${JSON.stringify(name)} is taken by an App that exists already; choose another, or leave it out to get a free one. If it is this resource's own, from before a replacement that did not come to its end, \`npx pulumi-machines undo-replacement\` brings it back`;
+    return `the name ${JSON.stringify(name)} is taken by an App that exists already; choose another, or leave it out to get a free one. If an interrupted replacement of this resource left that App behind, \`npx pulumi-machines undo-replacement\` restores it`;
   } catch (error) {
     if (isNotFound(error)) return undefined;
     if (error instanceof ApiError && error.status === 403)

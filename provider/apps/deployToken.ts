@@ -21,18 +21,20 @@ const inputs = z.object({
 
 const outputs = z.object({
   tokenId: required(z.string(), "Random name of the token in the state; the service does not know it."),
-  token: required(z.string(), "The token. The service shows it once, and it is kept as a secret.", { secret: true }),
+  token: required(z.string(), "The token. The service returns it only once; the state stores it as a secret.", {
+    secret: true,
+  }),
   expiresAt: required(
     z.string(),
-    "RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was created with.",
+    "RFC 3339 time at which the token expires at the latest. It is approximate, because it is computed with this computer's clock. A token never outlives the token that created it.",
   ),
 });
 
 export const deployToken = defineResource({
   name: "DeployToken",
-  summary: "An access token that is good for one App alone.",
+  summary: "An access token for only one App.",
   description:
-    "The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.",
+    "The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.",
   inputs,
   outputs,
   // Random: nothing derived from the token may be an id, because ids are public.

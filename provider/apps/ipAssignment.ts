@@ -19,7 +19,7 @@ const inputs = z.object({
   }),
   type: required(
     ipType,
-    "Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.",
+    "Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.",
   ),
   region: computed(regionCode).describe(
     "Region the address leads to; `global` when left out. Changing it replaces the address.",
@@ -34,7 +34,7 @@ const inputs = z.object({
 });
 
 const outputs = z.object({
-  ip: required(z.string(), "The address; for an `egress_pair` both, as `v4,v6`."),
+  ip: required(z.string(), "The address; for an `egress_pair`, both as `v4,v6`."),
   v4: optional(z.string(), "The IPv4 address, if it is or has one."),
   v6: optional(z.string(), "The IPv6 address, if it is or has one."),
   region: optional(z.string(), "Region the address leads to, or `global`."),

@@ -6,7 +6,7 @@ import { optional } from "../../api/schema.ts";
 export const appUrls = {
   httpUrl: optional(
     z.string(),
-    "Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.",
+    "URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.",
   ),
-  httpsUrl: optional(z.string(), "The same for HTTPS services."),
+  httpsUrl: optional(z.string(), "The same URL for HTTPS services."),
 };

@@ -16,9 +16,7 @@ export const acmeCertificate = defineResource({
   name: "AcmeCertificate",
   summary: "A certificate of a hostname that the platform has issued and renews.",
   description:
-    "It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. " +
-    "A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. " +
-    "It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.",
+    "It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.",
   inputs,
   outputs,
   id: pathId("app", "hostname"),

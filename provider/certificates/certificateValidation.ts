@@ -20,7 +20,9 @@ const inputs = z.object({
     "Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.",
     { format: "reference" },
   ),
-  triggers: triggers("the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example"),
+  triggers: triggers(
+    "this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate",
+  ),
 });
 
 const outputs = z.object({
@@ -40,9 +42,7 @@ export const certificateValidation = defineResource({
   name: "CertificateValidation",
   summary: "Waits until the certificate of a hostname is valid.",
   description:
-    "Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. " +
-    "It waits 30 minutes unless `customTimeouts` says otherwise. " +
-    "When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.",
+    "While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.",
   inputs,
   outputs,
   id: pathId("app", "hostname"),
@@ -101,7 +101,7 @@ export async function untilActive(
 /** The time until which the service accepts no more checks. */
 const limitOf = ({ rateLimitedUntil }: Detail): number => (rateLimitedUntil ? Date.parse(rateLimitedUntil) || 0 : 0);
 
-/** The service wants not to be asked for longer than the operation may take: waiting would be in vain. */
+/** The service accepts no check within the operation's time limit, so waiting is useless. */
 const tooLong = ({ deadline }: Api, { appName: app, hostname }: HostnameKey, live: Detail): MachinesError =>
   new MachinesError(
     "wait-timeout",
@@ -125,6 +125,6 @@ function stateOf({ status, validationErrors = [], rateLimitedUntil, configured }
   );
   const why =
     problems.length > 0 ? problems.join(" ") : configured === false ? "The DNS does not lead to the App yet." : "";
-  const limit = rateLimitedUntil ? `The service is not asked again before ${rateLimitedUntil}.` : "";
+  const limit = rateLimitedUntil ? `The service accepts no further check before ${rateLimitedUntil}.` : "";
   return [`it is ${status ?? "in no known state"}.`, why, limit].filter(Boolean).join(" ");
 }

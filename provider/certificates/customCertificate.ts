@@ -53,10 +53,7 @@ export const customCertificate = defineResource({
   name: "CustomCertificate",
   summary: "A certificate of a hostname that you bring yourself.",
   description:
-    "It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. " +
-    "A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. " +
-    "It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by that TXT record. " +
-    "The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.",
+    "It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program's chain and key.",
   inputs,
   outputs,
   id: pathId("app", "hostname"),

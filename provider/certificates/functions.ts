@@ -21,7 +21,10 @@ const certificateDetails = wire.extend({
   id,
   certificates: named("CertificateEntry", wire.shape.certificates),
   dnsRequirements: named("DnsRequirements", wire.shape.dnsRequirements),
-  rateLimitedUntil: optional(z.string(), "RFC 3339 time at which issuing goes on, if it is held up."),
+  rateLimitedUntil: optional(
+    z.string(),
+    "RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests.",
+  ),
   validation: named("CertificateChallenges", wire.shape.validation),
   validationErrors: named("CertificateValidationError", wire.shape.validationErrors),
 });
@@ -44,7 +47,7 @@ export const getCertificate = defineFunction({
 
 export const getCertificates = listFunction({
   name: "getCertificates",
-  summary: "Lists the hostnames of an App that have certificates or ask for them.",
+  summary: "Lists the hostnames of an App that have or request certificates.",
   inputs: { ...inApp, ...camelObject(certificates.list.query).pick({ filter: true }).shape },
   items: [
     "certificates",
@@ -59,13 +62,13 @@ export const getCertificates = listFunction({
 const dnsRecordDetails = camelObject(dnsRecords).extend({
   acmeChallengeCname: optional(z.string(), "Target of the challenge record, if there is one."),
   ownershipTxt: optional(z.string(), "Value of the ownership record, if there is one."),
-  soa: optional(z.string(), "Name server in charge, if there is one."),
+  soa: optional(z.string(), "Authoritative name server, if there is one."),
 });
 
 export const checkCertificate = defineFunction({
   name: "checkCertificate",
   summary:
-    "Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.",
+    "Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine accepts no unknown answer.",
   inputs: z.object(ofHostname),
   outputs: certificateDetails.extend({
     dnsRecords: named("DnsRecords", optional(dnsRecordDetails, "Records that the DNS has now.")),

@@ -45,7 +45,7 @@ export const facts = {
   dnsProvider: optional(z.string(), "Provider of the hostname's DNS."),
   dnsRecords: required(
     z.array(dnsRecord),
-    "Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.",
+    "Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.",
   ),
   expiresAt: optional(z.string(), "RFC 3339 time of expiry."),
 };

@@ -1,7 +1,7 @@
 // Provider configuration: stack configuration first, then MACHINES_* variables. Checked before anything is sent.
 import { MachinesError } from "./errors.ts";
 
-/** How many Machines of an App a run may take down at a time: a number, or a share of all in percent. */
+/** How many Machines of an App a run may interrupt at a time: a number, or a share of all in percent. */
 export type MaxUnavailable = { readonly machines: number } | { readonly percent: number };
 
 /** How the provider reaches the service. */
@@ -24,7 +24,7 @@ export interface Config {
   readonly allowMissingApps: boolean;
   /** Whether a preview fails when the service does not answer; otherwise it warns. */
   readonly previewRequiresService: boolean;
-  /** How many Machines of an App an update may take down at a time. */
+  /** How many Machines of an App an update may interrupt at a time. */
   readonly maxUnavailable: MaxUnavailable;
   /** Seconds that a Machine without checks has to keep running after its start. */
   readonly minHealthySeconds: number;
@@ -55,52 +55,52 @@ export const configKeys = {
   },
   organization: {
     description:
-      "Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.",
+      "Slug of the organization in which Apps are created. `personal` is the token's own organization, whatever its slug is.",
     environment: "MACHINES_ORGANIZATION",
     type: "string",
     default: "personal",
   },
   leaseHeader: {
-    description: "Name of the header that carries a lease's nonce; some platforms spell it their own way.",
+    description: "Name of the header that carries a lease's nonce. Some platforms use another name.",
     environment: "MACHINES_LEASE_HEADER",
     type: "string",
     default: "svc-machine-lease-nonce",
   },
   retries: {
-    description: "Times a request is repeated after a failure that allows it, 0 to 20.",
+    description: "How often a request is repeated after a failure that allows it, 0 to 20.",
     environment: "MACHINES_RETRIES",
     type: "integer",
     default: 5,
   },
   requestTimeoutSeconds: {
-    description: "Seconds until an answer must have come, 1 to 600.",
+    description: "Seconds that a request may take, 1 to 600.",
     environment: "MACHINES_REQUEST_TIMEOUT_SECONDS",
     type: "integer",
     default: 30,
   },
   allowMissingApps: {
     description:
-      "Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right.",
+      "Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization.",
     environment: "MACHINES_ALLOW_MISSING_APPS",
     type: "boolean",
     default: false,
   },
   previewRequiresService: {
     description:
-      "Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.",
+      "Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.",
     environment: "MACHINES_PREVIEW_REQUIRES_SERVICE",
     type: "boolean",
     default: false,
   },
   maxUnavailable: {
     description:
-      "How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once.",
+      "How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once.",
     environment: "MACHINES_MAX_UNAVAILABLE",
     type: "string",
   },
   minHealthySeconds: {
     description:
-      "Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out.",
+      "Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine's own `minHealthySeconds` takes precedence.",
     environment: "MACHINES_MIN_HEALTHY_SECONDS",
     type: "integer",
     default: 3,
@@ -156,7 +156,7 @@ export function readConfig(
   }
   if (token.value !== undefined && !/^[\u0021-\u007e]+( [\u0021-\u007e]+)*$/.test(token.value)) {
     wrong(
-      `${token.source}: the token holds a line break or another character that no token has; was it copied whole, and nothing else?`,
+      `${token.source}: the token contains a line break or another character that no token has; copy the whole token, and nothing else`,
     );
   }
   const header = text("leaseHeader").value ?? configKeys.leaseHeader.default;
@@ -194,7 +194,7 @@ export function readEndpoint({ value, source }: { value: string | undefined; sou
   }
   const url = URL.canParse(value) ? new URL(value) : wrong(`${source}: got ${JSON.stringify(value)}, which is no URL`);
   if (url.username || url.password)
-    return wrong(`${source}: must not hold a user or password; the token goes to machines:token`);
+    return wrong(`${source}: must not contain a user or password; set the token as machines:token`);
   if (url.search || url.hash) return wrong(`${source}: got ${JSON.stringify(value)}; must not hold "?" or "#"`);
   return baseOf(url);
 }

@@ -75,7 +75,7 @@ function nextStep(operation: Operation, answer: Answer, reason: string, config: 
   if (status >= 300 && status < 400) return "Redirects are not followed; set the endpoint to where it points.";
   if (status === 429) {
     const after = headers["retry-after"] === undefined ? "" : ` (Retry-After: ${headers["retry-after"].slice(0, 40)})`;
-    return `The service's rate limit held on${after}; try again later, or with a smaller --parallel.`;
+    return `The service still limits requests${after}; try again later, or with a smaller --parallel.`;
   }
   if (reason.includes("volume already claimed"))
     return "A volume is for one Machine: mount another volume, or take it from that Machine first. If no program has that Machine any more, `npx pulumi-machines orphans` shows how to import or delete it.";

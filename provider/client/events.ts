@@ -8,7 +8,7 @@ type Event = NonNullable<Machine["events"]>[number];
 /** How the program of a Machine ended. */
 export interface Exit {
   readonly exitCode: number | undefined;
-  /** Whether someone asked for it: by a stop, a restart, an update or a deletion. */
+  /** Whether someone requested it: by a stop, a restart, an update or a deletion. */
   readonly requested: boolean;
   /** The last lines that the program wrote. */
   readonly lastLines: readonly string[];
@@ -27,7 +27,7 @@ export function latestExit({ events = [] }: Machine): Exit | undefined {
 }
 
 /**
- * The newest exit that nobody asked for since the Machine was last started on request, also if the restart policy has
+ * The newest exit that nobody requested since the Machine was last started on request, also if the restart policy has
  * started its program again. Events up to `lastEventId` are left out.
  */
 export function exitSince(machine: Machine, lastEventId?: string): Exit | undefined {
@@ -46,7 +46,7 @@ export const eventsAfter = ({ events = [] }: Machine, eventId: string | undefine
 const isStartOnRequest = ({ type = "", source }: Event): boolean =>
   ["launch", "update"].includes(type) || (["start", "restart"].includes(type) && source === "user");
 
-/** Whether the program has ended with an error, and nobody asked for it. */
+/** Whether the program has ended with an error, and nobody requested that. */
 export function hasCrashed(machine: Machine): boolean {
   const exit = latestExit(machine);
   return exit !== undefined && !exit.requested && exit.exitCode !== 0;

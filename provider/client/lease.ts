@@ -127,7 +127,7 @@ async function acquire(
 const notFree = (api: Api, key: MachineKey, holder: string, cause: unknown): MachinesError =>
   new MachinesError(
     "lease-held",
-    `the lease of Machine ${key.machineId} did not come free within ${api.deadline.allowed}: ${holder}. Nothing was changed; try again after it expired. ${api.deadline.advice ?? "customTimeouts allow more time."}`,
+    `the lease of Machine ${key.machineId} was not released within ${api.deadline.allowed}: ${holder}. Nothing was changed; try again after it expired. ${api.deadline.advice ?? "customTimeouts allow more time."}`,
     { cause },
   );
 

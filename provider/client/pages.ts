@@ -25,10 +25,7 @@ export async function* pages<Page>(
     cursor = next(page) || undefined;
     if (cursor === undefined || seen.has(cursor)) return;
     if (seen.size + 1 >= mostPages)
-      throw new MachinesError(
-        "api",
-        `the service's list does not end: ${mostPages} pages came, and every one had a next`,
-      );
+      throw new MachinesError("api", `the service's list does not end: each of ${mostPages} pages named a next page`);
     seen.add(cursor);
   }
 }

@@ -124,5 +124,5 @@ export const withRateLimit =
 const tooLate = (request: Request): MachinesError =>
   new MachinesError(
     "wait-timeout",
-    `${request.operation.id}: the service's rate limit for ${queueKey(request)} does not allow the request within the ${request.deadline.allowed} this operation may take. ${request.attempt === 0 ? "Nothing was sent; run" : "Run"} again later, or with customTimeouts that allow more.`,
+    `${request.operation.id}: the service's rate limit for ${queueKey(request)} does not allow the request within the time limit of ${request.deadline.allowed}. ${request.attempt === 0 ? "Nothing was sent; run" : "Run"} again later, or set longer customTimeouts.`,
   );

@@ -18,7 +18,7 @@ export const send =
     if (remaining <= 0)
       throw new MachinesError(
         "wait-timeout",
-        `${operation.id}: the ${deadline.allowed} this operation may take were over before ${operation.method} ${url} was sent. ${deadline.advice ?? "The next up goes on from here."}`,
+        `${operation.id}: the time limit of ${deadline.allowed} ended before ${operation.method} ${url} was sent. ${deadline.advice ?? "The next up continues from here."}`,
       );
     countRequest();
     const outcome = await inSpan(`${operation.method} ${operation.path}`, spanOf(request), async (span) => {

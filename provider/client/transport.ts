@@ -165,7 +165,12 @@ function failed(cause: Error, { url }: Sent, env: ProxyEnvironment): Outcome {
     !ownNames.includes(new URL(url).hostname) &&
     ["http_proxy", "https_proxy"].some((name) => setting(env, name) !== "");
   if (speaksTls(cause))
-    return { kind: "unsent", cause: new Error("it speaks TLS, and was asked without"), lasting: true, proxied };
+    return {
+      kind: "unsent",
+      cause: new Error("it speaks TLS, but the request did not use it"),
+      lasting: true,
+      proxied,
+    };
   const { code = "" }: NodeJS.ErrnoException = cause;
   if (refusedCode.test(code)) return { kind: "unsent", cause, lasting: true, proxied };
   if (isUnreached(cause)) return { kind: "unsent", cause, lasting: false, proxied };

@@ -148,7 +148,7 @@ async function timedOut(
   const last = live ? ` It is ${live.state}; ${lastEvent(live)}.` : failure ? ` ${failure.message}` : "";
   return new MachinesError(
     "wait-timeout",
-    `Machine ${key.machineId} was not ${states[0]} within ${api.deadline.allowed}.${last} ${api.deadline.advice ?? "The next up goes on from here."}`,
+    `Machine ${key.machineId} was not ${states[0]} within ${api.deadline.allowed}.${last} ${api.deadline.advice ?? "The next up continues from here."}`,
   );
 }
 
@@ -182,7 +182,7 @@ export function waitForChecks(
       () =>
         new MachinesError(
           "wait-timeout",
-          `checks of Machine ${key.machineId} did not pass within ${api.deadline.allowed}: ${list || "none reported yet"}. The next up goes on from here.`,
+          `checks of Machine ${key.machineId} did not pass within ${api.deadline.allowed}: ${list || "none reported yet"}. The next up continues from here.`,
         ),
     );
   };

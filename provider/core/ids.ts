@@ -1,4 +1,4 @@
-// Ids in the form of `pulumi import` (R5): the parts of an object's address, joined with "/".
+// Ids as `pulumi import` takes them (R5): the parts of an object's address, joined with "/".
 import { z } from "zod";
 import { MachinesError } from "../client/errors.ts";
 import { bareId } from "../../api/names.ts";

@@ -31,7 +31,7 @@ export async function retryUnlessApplied<T>(
     isUncertain = isAmbiguous,
     isDuplicate = (error) => error instanceof ApiError,
     refused,
-    invisible = () => new MachinesError("api", "the service reports success, and the result is not visible"),
+    invisible = () => new MachinesError("api", "the service reports success, but the result is not visible"),
   }: VerifiableRequest<T>,
 ): Promise<T> {
   const pause = growingPause(100, 2000);

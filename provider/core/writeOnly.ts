@@ -28,17 +28,17 @@ export function secretInput<const N extends string, S extends z.ZodType>(
   const made = {
     [name]: optional(
       schema,
-      `${description} Kept in the state, encrypted.${isRequired ? ` Required, unless there is a \`${name}Wo\`.` : ""}`,
+      `${description} The state stores it, encrypted.${isRequired ? ` Required, unless \`${name}Wo\` is set.` : ""}`,
       { secret: true, presence: true },
     ),
     [`${name}Wo`]: optional(
       schema,
-      `Write-only form of \`${name}\`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise \`${version}\` to write it.`,
+      `Write-only form of \`${name}\`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise \`${version}\` to write it.`,
       { secret: true, presence: true, writeOnly },
     ),
     [version]: optional(
       z.int().min(0),
-      `Version of \`${name}Wo\`; a change writes \`${name}Wo\` again. Only with \`${name}Wo\`; ${firstVersion} when left out.`,
+      `Version of \`${name}Wo\`; changing it writes \`${name}Wo\` again. Only with \`${name}Wo\`; ${firstVersion} when left out.`,
     ),
   };
   return made as unknown as WaysToGive<N, S>;

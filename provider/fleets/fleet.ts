@@ -42,9 +42,9 @@ const ofRollouts = {
 
 export const fleet = defineResource({
   name: "Fleet",
-  summary: "The Machines of one configuration in an App, and how they are changed from one configuration to the next.",
+  summary: "A group of Machines of an App with one configuration, and the strategy by which they get a new one.",
   description:
-    "The fleet keeps as many Machines as wanted in each region. A change of the configuration is rolled out by its strategy: never more than a part of the Machines is missing, and a configuration that fails stops before it reaches the others. An interrupted rollout is continued by the next update.",
+    "The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.",
   inputs,
   outputs,
   id: pathId("app", "name"),

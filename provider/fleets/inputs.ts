@@ -20,7 +20,7 @@ export const strategy = named(
       .enum(strategyTypes)
       .optional()
       .describe(
-        "`rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.",
+        "`rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.",
       ),
     maxUnavailable: share()
       .optional()
@@ -38,7 +38,7 @@ export const strategy = named(
       .max(3600)
       .optional()
       .describe(
-        "Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.",
+        "Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.",
       ),
     count: z.int().min(1).optional().describe("Number of canaries; 1 when left out. For `canary`."),
     observe: duration()
@@ -48,18 +48,18 @@ export const strategy = named(
       .enum(["auto", "manual"])
       .optional()
       .describe(
-        "`manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.",
+        "`manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.",
       ),
     drain: duration()
       .optional()
       .describe(
-        "How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.",
+        "How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.",
       ),
     keepOld: z
       .boolean()
       .optional()
       .describe(
-        "Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.",
+        "Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.",
       ),
   }),
 );
@@ -88,13 +88,13 @@ export const volume = named(
     ),
     encrypted: behaviour(z.boolean().optional()).describe("Whether new volumes are encrypted; true when left out."),
     copy: behaviour(z.boolean().optional()).describe(
-      "Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.",
+      "Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only.",
     ),
     adopt: behaviour(z.array(z.string().min(1)).optional()).describe(
-      "Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.",
+      "Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.",
     ),
     snapshotRetention: behaviour(z.int().min(1).max(60).optional()).describe(
-      "Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.",
+      "Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.",
     ),
   }),
 );
@@ -105,7 +105,7 @@ export const inputs = z.object({
     format: "reference",
   }),
   name: computed(z.string().regex(/^[a-z0-9-]{1,40}$/, "must be 1 to 40 of a-z, 0-9 and -")).describe(
-    "Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.",
+    "Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it, for example `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.",
   ),
   regions: z
     .record(regionCode, z.int().min(0).max(1000))
@@ -123,18 +123,18 @@ export const inputs = z.object({
     .optional()
     .describe("Regions that `count` is spread over; the first ones get one Machine more."),
   fallbackRegions: behaviour(z.array(regionCode).optional()).describe(
-    "Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.",
+    "Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.",
   ),
   config: config.describe(
-    "Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.",
+    "Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.",
   ),
   volume: volume
     .optional()
     .describe(
-      "Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.",
+      "Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.",
     ),
   deleteVolumes: behaviour(z.boolean().default(false)).describe(
-    "Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then.",
+    "Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then.",
   ),
   minSecretsVersion: z
     .int()
@@ -142,11 +142,11 @@ export const inputs = z.object({
     .optional()
     .meta({ format: "greatest" })
     .describe(
-      "Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.",
+      "Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.",
     ),
   memoryLimitMb: optional(
     z.int().min(1),
-    "Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.",
+    "Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.",
   ),
   standbys: z
     .int()
@@ -160,25 +160,25 @@ export const inputs = z.object({
     .array(z.string().min(1))
     .optional()
     .describe(
-      "Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.",
+      "Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.",
     ),
   strategy: behaviour(strategy.optional()).describe(
-    "How the Machines are changed from one configuration to the next; rolling when left out.",
+    "The strategy by which Machines get a new configuration; `rolling` when left out.",
   ),
   promoted: behaviour(z.boolean().default(false)).describe(
-    'Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`.',
+    'Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`.',
   ),
   onFailure: behaviour(z.enum(["stop", "rollback"]).default("stop")).describe(
-    'What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way.',
+    'What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases.',
   ),
   releaseCommand: behaviour(z.array(z.string().min(1)).min(1, "must name a command").optional()).describe(
-    'Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.',
+    'Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.',
   ),
   restartOnce: behaviour(z.boolean().default(false)).describe(
-    "Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more.",
+    "Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again.",
   ),
   progressDeadline: behaviour(duration().default("10m")).describe(
-    "Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it.",
+    "Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time.",
   ),
   startDeadline: behaviour(duration().optional()).describe(
     "Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.",
@@ -200,7 +200,7 @@ const fleetMember = named(
     state: required(z.string(), "State of the Machine."),
     version: optional(z.string(), "Identifier of its configuration's version."),
     privateIp: optional(z.string(), "IPv6 address on the private network."),
-    digest: optional(z.string(), "Digest of the image that it runs, `sha256:` and 64 digits."),
+    digest: optional(z.string(), "Digest of the image that it runs: `sha256:` and 64 hexadecimal digits."),
   }),
 );
 
@@ -214,17 +214,14 @@ export const outputs = z.object({
   ),
   awaited: optional(
     z.string(),
-    "While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.",
+    "While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 hexadecimal digits.",
   ),
   gatePassed: optional(
     z.boolean(),
-    "True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.",
+    "True after a rollout that failed when its configuration had been promoted: the next update continues without another promotion.",
   ),
   image: optional(z.string(), "The image that the Machines run, with its digest."),
-  drift: required(
-    z.array(z.string()),
-    "What others have changed, as the last refresh saw it; the next update repairs it.",
-  ),
+  drift: required(z.array(z.string()), "Changes by others that the last refresh found; the next update repairs them."),
   committed: optional(
     config,
     "While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.",
@@ -232,11 +229,11 @@ export const outputs = z.object({
   ),
   otherMachines: optional(
     z.array(z.string()),
-    "Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.",
+    "Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, stopped and kept Machines, those without traffic yet, and those whose hosts cannot be reached.",
   ),
   volumes: optional(
     z.array(z.string()),
-    "Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did.",
+    "Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier.",
   ),
 });
 

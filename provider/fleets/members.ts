@@ -62,7 +62,7 @@ export interface Rollout {
   readonly committed: Config | undefined;
   /** The configuration that failed, while the rollout goes back to the committed one. */
   readonly failed?: Config | undefined;
-  /** Whether it goes on where its strategy waits for a promotion. */
+  /** Whether it continues without a promotion, although its strategy waits for one. */
   readonly isPromoted: boolean;
 }
 
@@ -113,7 +113,7 @@ export function unprovenProblem(app: string, name: string, machines: readonly Ma
   return `the hosts of ${ids} cannot be reached, and these Machines have names of a fleet ${JSON.stringify(name)}. So the service does not show whether they belong to a fleet ${app}/${name} that exists already. Run up again when the hosts can be reached, or choose another name.`;
 }
 
-/** Refuses to go on without a state while nothing shows whose a Machine is. */
+/** Refuses to continue without a state while nothing shows which fleet owns a Machine. */
 export function refuseUnproven(app: string, name: string, machines: readonly Machine[]): void {
   const problem = unprovenProblem(app, name, machines);
   if (problem !== undefined) throw new MachinesError("refused", `name: ${problem}`);

@@ -161,7 +161,7 @@ export class Voice {
 /** What other errors say at their end. The rollout has one such sentence, and others may be wrong for all of it. */
 const advice = [
   / Correct the configuration and run up again\./g,
-  / The next up goes on from here\./g,
+  / The next up continues from here\./g,
   / Nothing was changed; try again after it expired\./g,
   / Objects that were created are kept in the state, and the next up continues from there\./g,
 ];
@@ -186,7 +186,7 @@ export class RolloutFailure extends MachinesError {
     super(
       code,
       `the rollout of Fleet ${fleet.app}/${fleet.name} stopped. ${reason} ${countSentence(rollout, machines)} ` +
-        (code === "cancelled" ? "Run up again: it goes on." : "Correct the cause and run up again: it goes on."),
+        (code === "cancelled" ? "Run up again to continue." : "Correct the cause and run up again to continue."),
       { cause },
     );
     this.name = "RolloutFailure";
@@ -225,5 +225,5 @@ export function waitingText(rollout: Rollout, machines: readonly Machine[], stat
   const promote = wanted.promoted
     ? "promoted was true before they ran, which promotes nothing: set it to false and run up, then set it to true and run up again."
     : "To promote it, set promoted: true and run up.";
-  return `Fleet ${fleet.app}/${fleet.name}: ${waiting} ${promote} To go back, set the old config and run up.`;
+  return `Fleet ${fleet.app}/${fleet.name}: ${waiting} ${promote} To roll back, set the old config and run up.`;
 }

@@ -451,7 +451,7 @@ class Draft {
     for (let i = 0; i < missing; i++) this.#create(region, false);
   }
 
-  /** Begins a step that takes a member down. One that is ready is taken down only if enough others are. */
+  /** Begins a step that interrupts a member. One that is ready is interrupted only if enough others are ready. */
   #stop(one: Member, step: Step): void {
     const floor = this.#wanted.strategy === "immediate" ? 0 : promised(this.#wanted);
     const isServed = isServing(one) && one.isReady;

@@ -136,7 +136,7 @@ class Course {
     const [first, ...more] = this.#failures;
     const doing = first?.step === undefined ? "" : `${describe(first.step)}: `;
     const reason = first === undefined ? "No step is left that could go on." : `${doing}${reasonOf(first.error)}`;
-    const also = more.length === 0 ? "" : ` ${more.length} more failed too.`;
+    const also = more.length === 0 ? "" : ` ${more.length} more also failed.`;
     const code = first?.error instanceof MachinesError ? first.error.code : "machine-failed";
     return new RolloutFailure(this.#rollout, { reason: reason + also, code, cause: first?.error }, machines);
   }

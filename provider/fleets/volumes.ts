@@ -76,7 +76,7 @@ const namedFor = async ({ api }: Call, { app }: FleetKey, machine: string, regio
 
 /** Why a Machine gets no volume of the region, although one has a name for it. */
 export const foundByName = (app: string, machine: string, volumes: readonly Volume[]): string =>
-  `volume: ${volumes.map(({ id, name = "" }) => `${app}/${id} (${name})`).join(", ")} ${volumes.length === 1 ? "has a name" : "have names"} for Machine ${machine}, and nothing shows that this fleet made ${volumes.length === 1 ? "it" : "them"}. To mount one with its data, add its id to volume.adopt. Otherwise delete it, or choose another name for the fleet.`;
+  `volume: ${volumes.map(({ id, name = "" }) => `${app}/${id} (${name})`).join(", ")} ${volumes.length === 1 ? "has a name" : "have names"} for Machine ${machine}, and nothing shows that this fleet created ${volumes.length === 1 ? "it" : "them"}. To mount one with its data, add its id to volume.adopt. Otherwise delete it, or choose another name for the fleet.`;
 
 /** The volumes that a new Machine would be refused for: unused ones that have a name for it, and are not the fleet's. */
 export const foreignFor = (
@@ -172,7 +172,8 @@ async function refuseMounted(call: Call, { app }: FleetKey, machine: string, vol
 /** Makes a volume as large as wanted, and waits until it can be used. It never shrinks. */
 const grow = (call: Call, app: string, volume: Volume, wanted: Wanted): Promise<Volume> =>
   bringToSize(call, { appName: app, volumeId: volume.id }, volume, sizeOf(wanted), (needsRestart) => {
-    if (needsRestart) call.warn(`volume ${app}/${volume.id} was enlarged; its Machine sees that after a restart`);
+    if (needsRestart)
+      call.warn(`volume ${app}/${volume.id} was extended; its Machine sees the new size after a restart`);
   });
 
 /** Makes those of the fleet's volumes that its Machines mount as large as wanted. */
@@ -225,6 +226,6 @@ export async function leaveVolume(
   call.warn(
     isOwn
       ? `volume ${app}/${volumeId} of Machine ${machine} is kept with its data; a Machine ${machine} of the fleet mounts it again. To manage it: ${imported}`
-      : `volume ${app}/${volumeId} of Machine ${machine} is kept with its data, because the fleet did not make it. To manage it: ${imported}`,
+      : `volume ${app}/${volumeId} of Machine ${machine} is kept with its data, because the fleet did not create it. To manage it: ${imported}`,
   );
 }

@@ -27,7 +27,7 @@ export const machineDetails = z.object({
   }).shape,
   config: optional(
     config,
-    "The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.",
+    "The configuration, with the fields of a Machine's `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable.",
   ),
   imageRef: named("ImageDetails", wire.shape.imageRef),
   checks: named("CheckResult", wire.shape.checks),
@@ -36,7 +36,7 @@ export const machineDetails = z.object({
 
 /** Warns about plain text in a configuration that is read. */
 export const clearValues =
-  "Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.";
+  "Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.";
 
 /** The outputs of functions about a Machine. */
 export const toMachineDetails = (app: string, live: Machine): z.output<typeof machineDetails> => ({

@@ -90,7 +90,7 @@ const toOrgMachine = (live: AnswerOf<"orgs", "machines">["machines"][number]) =>
 
 export const getOrgMachines = defineFunction({
   name: "getOrgMachines",
-  summary: "Lists the Machines of an organization, the ones that changed longest ago first.",
+  summary: "Lists the Machines of an organization, in the order of their last change, the oldest first.",
   description:
     "The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.",
   inputs: z.object({
@@ -180,7 +180,7 @@ export const getMachineProcesses = listFunction({
   inputs: { ...ofMachine, sortBy, order },
   items: [
     "processes",
-    "The processes, in the order asked for.",
+    "The processes, in the requested order.",
     named("ProcessDetails", camelObject(machines.processes.answer.element)),
   ],
   list: ({ app, machine, ...sorting }, api) => api.machines.processes({ appName: app, machineId: machine, ...sorting }),
@@ -189,7 +189,7 @@ export const getMachineProcesses = listFunction({
 // docs/interface.md#versions
 const machineVersion = z.object({
   version: optional(z.string(), "Identifier of the version, 26 characters."),
-  config: optional(config, "Configuration of that version, as a Machine takes it."),
+  config: optional(config, "Configuration of that version, with the fields of a Machine's `config`."),
 });
 
 export const getMachineVersions = listFunction({
@@ -230,7 +230,7 @@ export const getRegions = defineFunction({
 export const waitForMachine = defineFunction({
   name: "waitForMachine",
   summary:
-    "Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer.",
+    "Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or the present state if the engine accepts no unknown answer.",
   inputs: z.object({
     ...ofMachine,
     states: named(

@@ -13,7 +13,7 @@ import { triggers } from "../shared/triggers.ts";
 export const restart = named(
   "RestartTriggers",
   z.object({
-    triggers: triggers("the Machine is restarted; creating it or removing all of them does nothing"),
+    triggers: triggers("the Machine is restarted. Creating the Machine or removing all values does nothing"),
     signal: behaviour(stopSignal.optional()).describe(
       "Signal that asks the Machine to stop; that of `config.stopConfig` when left out.",
     ),
@@ -27,7 +27,7 @@ export const restart = named(
 export const reload = named(
   "ReloadTriggers",
   z.object({
-    triggers: triggers("the Machine is signalled; creating it or removing all of them does nothing"),
+    triggers: triggers("the Machine gets the signal. Creating the Machine or removing all values does nothing"),
     signal: behaviour(signalName.optional()).describe("Signal for the main process; SIGHUP when left out."),
   }),
 );
@@ -47,14 +47,14 @@ export const inputs = z.object({
     "Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.",
   ),
   config: config.describe(
-    "Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.",
+    "Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.",
   ),
   state: computed(z.enum(["started", "stopped", "suspended"]), "passing").describe(
-    "Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.",
+    "Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.",
   ),
   cordoned: z.boolean().default(false).describe("Whether the platform's proxy leaves the Machine out."),
   memoryLimitMb: computed(z.int().min(1)).describe(
-    "Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.",
+    "Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.",
   ),
   minSecretsVersion: z
     .int()
@@ -62,32 +62,32 @@ export const inputs = z.object({
     .optional()
     .meta({ format: "greatest" })
     .describe(
-      "Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.",
+      "Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.",
     ),
   restart: restart
     .optional()
     .describe(
-      "Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.",
+      "Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.",
     ),
   reload: reload
     .optional()
     .describe(
-      "Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.",
+      "Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.",
     ),
   waitForChecks: behaviour(z.boolean().optional()).describe(
-    "Whether creation and update wait until all checks pass; true when left out and the configuration has checks.",
+    "Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.",
   ),
   minHealthySeconds: behaviour(z.int().min(0).max(3600).optional()).describe(
-    "Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.",
+    "Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.",
   ),
   onUpdateFailure: behaviour(z.enum(["keep", "rollback"]).default("keep")).describe(
-    'What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update\'s time is reserved. The update fails either way.',
+    'What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update\'s time is reserved for that. The update fails in both cases.',
   ),
   recreate: behaviour(z.boolean().default(false)).describe(
-    "Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.",
+    "Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done.",
   ),
   forceDestroy: behaviour(z.boolean().default(false)).describe(
-    "Lets the deletion kill the Machine when stopping it fails.",
+    "Allows the deletion to kill the Machine if stopping it fails.",
   ),
 });
 
@@ -100,7 +100,7 @@ export const outputs = z.object({
   state: required(z.string(), "State of the Machine."),
   failure: optional(
     z.string(),
-    "Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well.",
+    "The reason why the Machine does not run or ended with an error although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure.",
   ),
   privateIp: optional(z.string(), "IPv6 address on the private network."),
   imageRef: optional(
@@ -108,7 +108,7 @@ export const outputs = z.object({
       registry: optional(z.string(), "Registry."),
       repository: optional(z.string(), "Repository."),
       tag: optional(z.string(), "Tag."),
-      digest: optional(z.string(), "`sha256:` and the digest."),
+      digest: optional(z.string(), "Digest, with `sha256:` before it."),
     }),
     "The image that runs.",
   ),

@@ -109,7 +109,7 @@ export class Interruptions {
     const [failed = ""] = this.#failed;
     return new MachinesError(
       "refused",
-      `Machine ${appName}/${machineId} was not changed, because the update of Machine ${appName}/${failed} has failed. Correct the cause, and run up again: it goes on with the rest.`,
+      `Machine ${appName}/${machineId} was not changed, because the update of Machine ${appName}/${failed} has failed. Correct the cause, and run up again to continue with the rest.`,
     );
   }
 

@@ -96,7 +96,7 @@ async function watch(call: Call, key: MachineKey, started: Started, time: number
 const tooLong = ({ api }: Call, { appName, machineId }: MachineKey, { healthy }: Started): MachinesError =>
   new MachinesError(
     "wait-timeout",
-    `Machine ${appName}/${machineId} has to keep running for ${healthy / 1000} s (minHealthySeconds), and less is left of the ${api.deadline.allowed} that the operation may take. ${api.deadline.advice ?? "The next up goes on from here."}`,
+    `Machine ${appName}/${machineId} has to keep running for ${healthy / 1000} s (minHealthySeconds), and less is left of the ${api.deadline.allowed} that the operation may take. ${api.deadline.advice ?? "The next up continues from here."}`,
   );
 
 /** The Machine, if it runs or was stopped on request. */

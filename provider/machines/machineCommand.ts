@@ -35,25 +35,25 @@ const inputs = z.object({
   delete: behaviour(command.optional())
     .meta({ sensitive: true })
     .describe(
-      "Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.",
+      "Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.",
     ),
   triggers: triggers("the command of `update` is run"),
   stdin: optional(z.string(), "Standard input of the commands.", { sensitive: true }),
-  timeout: optional(duration(), 'Time a command may take, for example `"30s"`; 60 s, which is also the most.', {
+  timeout: optional(duration(), 'Time that a command may take, for example `"30s"`; at most 60 s.', {
     wireDefault: `${longest}s`,
   }),
   container: optional(z.string().min(1), "Container to run them in; the Machine's main one when left out."),
 });
 
 const sealed =
-  "It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.";
+  "It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret.";
 
 const outputs = z.object({
   machineId: required(z.string(), "Identifier of the Machine within its App."),
   commandId: required(z.string(), "Random identifier of this resource among those of the Machine."),
-  stdout: optional(z.string(), `What the last command wrote. ${sealed}`),
-  stderr: optional(z.string(), `What the last command wrote as errors. ${sealed}`),
-  exitCode: optional(z.int(), "Exit code of the last command, 0."),
+  stdout: optional(z.string(), `Standard output of the last command. ${sealed}`),
+  stderr: optional(z.string(), `Standard error of the last command. ${sealed}`),
+  exitCode: optional(z.int(), "Exit code of the last command. It is 0, because any other code fails the operation."),
 });
 
 type Inputs = z.output<typeof inputs>;
@@ -64,7 +64,7 @@ export const machineCommand = defineResource({
   name: "MachineCommand",
   summary: "Commands that are run in a Machine when this is created, changed and deleted.",
   description:
-    "A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.",
+    "If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.",
   inputs,
   outputs,
   id: pathId("app", "machineId", "commandId"),

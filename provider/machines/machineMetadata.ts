@@ -28,10 +28,10 @@ const inputs = z.object({
   values: z
     .record(z.string(), z.string())
     .describe(
-      "Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.",
+      "Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.",
     ),
   adopt: behaviour(z.boolean().default(false)).describe(
-    "Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.",
+    "Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused.",
   ),
 });
 
@@ -49,7 +49,7 @@ export const machineMetadata = defineResource({
   name: "MachineMetadata",
   summary: "Metadata keys on a Machine that is managed elsewhere.",
   description:
-    "It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.",
+    "It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.",
   inputs,
   outputs,
   id: pathId("app", "machineId"),

@@ -23,7 +23,7 @@ export const config = named(
     extra: z.record(z.string(), z.unknown()).optional().meta({
       sensitive: true,
       description:
-        "Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.",
+        "Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item.",
     }),
   }),
 ) as unknown as z.ZodType<Config>;

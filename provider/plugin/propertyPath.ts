@@ -1,4 +1,4 @@
-// Property paths in the form of `ignoreChanges`: `config.env["A.B"]`, `config.services[*].ports`.
+// Property paths as in `ignoreChanges`: `config.env["A.B"]`, `config.services[*].ports`.
 
 /** The parts of a path; `*` is any item. Like the engine, it only unescapes quotes inside quotes. */
 export function parsePath(text: string): (string | number)[] {

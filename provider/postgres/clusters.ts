@@ -36,7 +36,7 @@ export function untilReady(
     if (hasFailed(status)) {
       throw new ClusterFailed(
         "api",
-        `cluster ${id} (${name}) could not be set up: it is ${status}, and stays so. Set deletionProtection: false on it and replace it (pulumi up --replace), or delete it.`,
+        `cluster ${id} (${name}) could not be set up: it is ${status}, and cannot recover. Set deletionProtection: false on it and replace it (pulumi up --replace), or delete it.`,
       );
     }
     if (isLeaving(status)) throw new MachinesError("api", `cluster ${id} (${name}) is ${status} and cannot be used`);
@@ -45,7 +45,7 @@ export function untilReady(
       () =>
         new MachinesError(
           "wait-timeout",
-          `cluster ${id} (${name}) was not ready within ${api.deadline.allowed}: it is ${status}. The next up goes on from here.`,
+          `cluster ${id} (${name}) was not ready within ${api.deadline.allowed}: it is ${status}. The next up continues from here.`,
         ),
     );
   };
@@ -79,7 +79,7 @@ export async function readWithin<Live>(
     return await read();
   } catch (error) {
     if (!(error instanceof ClusterFailed) || state === undefined) throw error;
-    warn(`${error.message} What is in it cannot be read; the state stays as it is.`);
+    warn(`${error.message} Its contents cannot be read, so the state is not changed.`);
     // A state is the answer of an earlier read or create.
     return state as Live;
   }
@@ -96,6 +96,6 @@ export async function deleteWithin(
     await whenReady(call, cluster, work);
   } catch (error) {
     if (!(error instanceof ClusterFailed)) throw error;
-    call.warn(`${what} was not deleted by itself, it goes with its cluster: ${error.message}`);
+    call.warn(`${what} was not deleted separately; it is deleted with its cluster: ${error.message}`);
   }
 }

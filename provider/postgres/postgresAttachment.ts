@@ -24,7 +24,7 @@ const inputs = z.object({
   }),
   secretName: optional(
     secretName,
-    "Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.",
+    "Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.",
   ),
   uri: optional(z.string(), "The connection URI itself; built from `user`, `password` and `database` when left out.", {
     secret: true,
@@ -36,7 +36,7 @@ const inputs = z.object({
   ),
   password: optional(
     z.string(),
-    "Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.",
+    "Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.",
     { secret: true },
   ),
   database: optional(
@@ -52,7 +52,7 @@ const outputs = z.object({
   secretUpdatedAt: optional(z.string(), "RFC 3339 time at which the secret was set here."),
   secretsVersion: required(
     z.int(),
-    "Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.",
+    "Version of the App's secrets since the secret was set; 0 if none was set. A Machine with this as `minSecretsVersion` gets the secret.",
   ),
 });
 
@@ -63,7 +63,7 @@ export const postgresAttachment = defineResource({
   name: "PostgresAttachment",
   summary: "Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.",
   description:
-    "An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.",
+    "An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.",
   inputs,
   outputs,
   id: pathId("cluster", "app"),

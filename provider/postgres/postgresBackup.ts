@@ -33,7 +33,7 @@ const outputs = z.object({
   sizeBytes: optional(z.int(), "Stored bytes."),
   startedAt: optional(z.string(), "RFC 3339 time it began."),
   finishedAt: optional(z.string(), "RFC 3339 time it ended."),
-  expired: optional(z.boolean(), "True once the service lists it no longer: it cannot be restored any more."),
+  expired: optional(z.boolean(), "True once the service no longer lists it: it can no longer be restored."),
 });
 
 type Backup = AnswerOf<"postgres", "createBackup">["data"];
@@ -56,7 +56,7 @@ export const postgresBackup = defineResource({
   name: "PostgresBackup",
   summary: "A backup of a Postgres cluster, taken when the resource is created.",
   description:
-    "The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.",
+    "The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.",
   inputs,
   outputs,
   id: pathId("cluster", fixed("backup"), "backupId"),
@@ -94,9 +94,7 @@ export const postgresBackup = defineResource({
   },
 
   delete({ id, warn }) {
-    warn(
-      `backup ${id.backupId} of cluster ${id.cluster} stays for as long as the service keeps it; nothing removes one`,
-    );
+    warn(`backup ${id.backupId} of cluster ${id.cluster} cannot be deleted; the service decides how long it is stored`);
     return Promise.resolve();
   },
 });
@@ -175,7 +173,7 @@ async function settled(
       () =>
         new MachinesError(
           "wait-timeout",
-          `${what} of cluster ${cluster} was not done within ${call.api.deadline.allowed}; it goes on. The next up looks again.`,
+          `${what} of cluster ${cluster} was not finished within ${call.api.deadline.allowed}; it continues in the service. The next up checks it again.`,
         ),
     );
   };

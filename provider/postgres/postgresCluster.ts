@@ -44,7 +44,7 @@ const inputs = z.object({
     "When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster.",
   ),
   postgisEnabled: computed(z.boolean()).describe(
-    "Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.",
+    "Whether the extension PostGIS may be installed later; false when left out. Changing it replaces the cluster.",
   ),
   restore: computed(
     z.object({
@@ -53,13 +53,13 @@ const inputs = z.object({
       pitrTime: optional(time, "RFC 3339 time with offset to restore to."),
     }),
   ).describe(
-    "Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.",
+    "Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.",
   ),
   fork: computed(z.object({ cluster: source })).describe(
-    "Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.",
+    "Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.",
   ),
   deletionProtection: behaviour(z.boolean().default(true)).describe(
-    "Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.",
+    "Prevents the cluster from being deleted or replaced. To do either, set this to false first.",
   ),
 });
 
@@ -135,7 +135,7 @@ export const postgresCluster = defineResource({
   name: "PostgresCluster",
   summary: "A managed Postgres cluster: empty, restored from a backup, or a copy of another one.",
   description:
-    "No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.",
+    "No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.",
   inputs,
   outputs,
   id: pathId("clusterId"),
@@ -209,7 +209,7 @@ export const postgresCluster = defineResource({
         () =>
           new MachinesError(
             "wait-timeout",
-            `cluster ${id.clusterId} was not deleted within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`,
+            `cluster ${id.clusterId} was not deleted within ${api.deadline.allowed}; the deletion continues in the service. Run destroy again.`,
           ),
       );
     };

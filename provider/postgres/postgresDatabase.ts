@@ -21,7 +21,7 @@ const inputs = z.object({
     "Name, 1 to 63 letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the database.",
   ),
   allowDataLoss: behaviour(z.boolean().default(false)).describe(
-    "Lets a change that replaces the database destroy its data.",
+    "Allows a change that replaces the database and destroys its data.",
   ),
 });
 

@@ -25,10 +25,10 @@ const inputs = z.object({
   name: required(extensionParam, "Name of the extension, for example `vector`. Changing it replaces the extension."),
   schema: databaseName.default("public").describe("Schema to install it in. Changing it replaces the extension."),
   createSchema: behaviour(z.boolean().default(false)).describe(
-    "Whether to create the schema if it does not exist; used at creation.",
+    "Whether to create the schema if it does not exist. Used only at creation.",
   ),
   forceDestroy: behaviour(z.boolean().default(false)).describe(
-    "Lets the removal of the extension also remove everything that depends on it, tables' columns included.",
+    "Allows removing the extension together with everything that depends on it, including columns of tables.",
   ),
 });
 

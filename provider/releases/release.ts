@@ -31,7 +31,7 @@ const source = named(
     endpoint: optional(z.string(), "Base URL of its service; this stack's when left out."),
     token: required(
       z.string(),
-      "A token that may read its Machines. One that the preview does not know yet is used in the update.",
+      "Token that may read its Machines. If the preview does not know it yet, it is used in the update.",
       {
         secret: true,
       },
@@ -46,35 +46,35 @@ const inputs = z.object({
   ),
   settings: optional(
     z.record(z.string(), z.string()),
-    "Configuration of a release that begins in this stack, and that is to be the same in the next ones, for example variables of the environment: texts by name.",
+    "Configuration of a release that begins in this stack, as texts by name, for example environment variables. The next stacks get the same.",
   ),
   from: optional(
     z.unknown(),
-    "Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, with their checks passing. Otherwise it is refused, in the preview already, with the reason.",
+    "Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, and pass their checks. Otherwise the preview already refuses it, with the reason.",
   ),
   pinned: optional(
     z.unknown(),
-    "Release that this stack keeps, whatever the previous stack runs meanwhile: with it, `from` is not read. While its promotion is `pending`, it has to equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.",
+    "Release that this stack keeps, whatever the previous stack runs: when it is set, `from` is not read. While its promotion is `pending`, it must equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.",
   ),
   source: optional(
     source,
-    "How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.",
+    "The service to read the Machines of `from` from. When left out, it is this stack's service, with its token.",
   ),
 });
 
 const outputs = z.object({
   image: required(
     z.string(),
-    "Image for the Machines: where the release begins as the program has it, in every stack after that with its digest.",
+    "Image for the Machines. In the stack in which the release begins, it is the program's reference; in every later stack, it has the digest.",
   ),
   digest: required(
     z.string(),
-    "Digest of the image; empty in the stack in which the release begins, because its Machines report it.",
+    "Digest of the image. It is empty in the stack in which the release begins, because there the Machines report it.",
   ),
-  settings: required(z.record(z.string(), z.string()), "Configuration that travels with the image."),
+  settings: required(z.record(z.string(), z.string()), "Configuration that is promoted with the image."),
   hash: required(z.string(), "SHA-256 of `settings`, in hexadecimal digits."),
   promotedBy: optional(z.string(), "The user who promoted the pinned release to this stack."),
-  promotedAt: optional(z.string(), "When it was promoted, in RFC 3339."),
+  promotedAt: optional(z.string(), "RFC 3339 time at which it was promoted."),
 });
 
 type Outputs = Record<keyof typeof outputs.shape, Derived>;
@@ -112,9 +112,9 @@ function runningOf({ type, values }: Passed): Running[] {
 
 export const release = defineComponent({
   name: "Release",
-  summary: "The release of a stack: an image by its digest, with the configuration that travels.",
+  summary: "The release of a stack: an image by its digest, and the configuration that is promoted with it.",
   description:
-    "It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` answers the record that the next stack adopts.",
+    "It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` returns the record that the next stack adopts.",
   inputs,
   outputs,
 
@@ -154,7 +154,7 @@ export const release = defineComponent({
   methods: {
     runBy: {
       description:
-        "The release that this stack runs, for its output `release`: the record that the next stack adopts. It fails if the Machines do not all run one image, unless canaries wait for their promotion.",
+        "Returns the release that this stack runs, for its output `release`: the record that the next stack adopts. It fails if the Machines do not all run one image, unless canaries wait for their promotion.",
       argument: "machines",
       argumentDescription: "The Machines that run the image of the release, or the fleets whose Machines do.",
       takes: { Machine: ["id", "imageRef"], Fleet: ["machines", "rollout", "awaited"] },

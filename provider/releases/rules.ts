@@ -9,7 +9,7 @@ export interface ReleaseRecord {
   readonly image: string;
   /** The digest, `sha256:` and 64 hexadecimal digits, as the service reported it. */
   readonly digest: string;
-  /** Configuration that travels with the image. */
+  /** Configuration that is promoted with the image. */
   readonly settings: { readonly [name: string]: string };
   /** SHA-256 of `settings`, in hexadecimal digits: the same wherever they are the same, in whatever order they are written. */
   readonly hash: string;
@@ -56,7 +56,7 @@ export interface Running {
 
 /** Warning of a preview that cannot ask the previous stack yet. */
 export const sourceUnknown =
-  "source is not known yet: whether the stack before runs its release healthy is looked at in the update";
+  "source is not known yet: the update checks whether the release is healthy in the previous stack";
 
 const refusal = (refuse: Refuse, message: string): Error => refuse(`the release cannot be used: ${message}`);
 
@@ -93,7 +93,7 @@ export const isKept = (pinned: ReleaseRecord | undefined): pinned is ReleaseReco
 
 /** Refuses a source without a token. */
 export function requireToken(refuse: Refuse, token: string | undefined): void {
-  if (!token) throw refusal(refuse, "source has no token: this stack's own is not sent to another place");
+  if (!token) throw refusal(refuse, "source has no token: this stack's own token is not sent to another service");
 }
 
 /**
@@ -110,7 +110,7 @@ export async function adopted(
   if (pinned && (pinned.stack !== offered.stack || pinned.digest !== offered.digest || pinned.hash !== offered.hash))
     throw refusal(
       refuse,
-      `pinned is another release than ${offered.stack} runs: ${pinned.image} of ${pinned.stack}; promote from ${offered.stack} again`,
+      `pinned differs from the release that ${offered.stack} runs: ${pinned.image} of ${pinned.stack}; promote from ${offered.stack} again`,
     );
   await requireHealth(refuse, offered, read);
   return pinned ?? offered;
@@ -126,7 +126,7 @@ function recordIn(refuse: Refuse, input: string, value: unknown): ReleaseRecord 
       : typeof digest !== "string" || !/^sha256:[0-9a-f]{64}$/.test(digest)
         ? "has no digest: it must be the result of runBy() of a Release"
         : typeof image !== "string" || !image.endsWith(`@${digest}`)
-          ? "has an image that is not of its digest"
+          ? "has an image with another digest"
           : !Array.isArray(machines) || machines.length === 0
             ? "names no Machines that run it"
             : hashOf(settings ?? {}) !== hash
@@ -143,13 +143,13 @@ async function requireHealth(refuse: Refuse, release: ReleaseRecord, read: ReadM
       try {
         return problemsOf(await read(id), release.digest).map((problem) => `${id} ${problem}`);
       } catch (error) {
-        return [`${id} cannot be looked at: ${error instanceof Error ? error.message : String(error)}`];
+        return [`${id} cannot be read: ${error instanceof Error ? error.message : String(error)}`];
       }
     }),
   );
   const problems = looked.flat();
   if (problems.length > 0)
-    throw refusal(refuse, `${release.stack} does not run its release healthy now: ${problems.join("; ")}`);
+    throw refusal(refuse, `${release.stack} does not run its release in a healthy state now: ${problems.join("; ")}`);
 }
 
 /** Why a Machine does not run a digest healthy. */

@@ -15,18 +15,18 @@ const inputs = z.object({
   ...secretInput(
     "values",
     z.record(secretName, z.string()).optional(),
-    "Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.",
+    "Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone.",
   ),
 });
 
 const outputs = z.object({
   version: required(
     z.int(),
-    "Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.",
+    "Version of the App's secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets these values. It is 0 after an import, until the first change.",
   ),
   digests: required(
     z.record(z.string(), z.string()),
-    "Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest.",
+    "Digest of each value as it was written, by name. It is secret, because its digest reveals a value that is easy to guess.",
     { secret: true },
   ),
   updatedAt: optional(z.string(), "RFC 3339 time of the last change by this resource."),
@@ -48,9 +48,7 @@ export const appSecrets = defineResource({
   name: "AppSecrets",
   summary: "Secrets of an App, by name, written together.",
   description:
-    "Every change is one request, whatever it sets and unsets. Machines get new values with their next update. " +
-    "Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. " +
-    "A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.",
+    "Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.",
   inputs,
   outputs,
   id: pathId("app"),

@@ -9,7 +9,7 @@ const inputs = z.object({
   ...keyUseInputs,
   associatedData: optional(
     bytes(),
-    "Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.",
+    "Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.",
   ),
 });
 
@@ -22,8 +22,8 @@ export const ciphertext = defineResource({
   name: "Ciphertext",
   summary: "Data encrypted with a secret key.",
   description:
-    "Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. " +
-    "It exists in the state alone: deleting it asks the service for nothing.",
+    "Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. " +
+    "It exists only in the state: deleting it sends nothing to the service.",
   inputs,
   outputs,
   id: pathId("app", "key", "serial"),

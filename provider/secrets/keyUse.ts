@@ -17,13 +17,13 @@ export const keyUseInputs = {
   plaintext: required(bytes(), "The data, base64. Changing it computes the output again.", { secret: true }),
   keyUpdatedAt: optional(
     z.string(),
-    "The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.",
+    "The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.",
   ),
 };
 
 /** Outputs besides the result. */
 export const keyUseOutputs = {
-  serial: required(z.string(), "Random end of the id."),
+  serial: required(z.string(), "Random last part of the id."),
   madeWith: optional(z.string(), "`updatedAt` of the key that the output was computed with."),
 };
 

@@ -18,14 +18,12 @@ const inputs = z.object({
 });
 
 const outputs = z.object({
-  digest: optional(
-    z.string(),
-    "Digest of the value. Secret: a value that is easy to guess could be found by its digest.",
-    { secret: true },
-  ),
+  digest: optional(z.string(), "Digest of the value. It is secret, because it reveals a value that is easy to guess.", {
+    secret: true,
+  }),
   version: required(
     z.int(),
-    "Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.",
+    "Version of the App's secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets this value. It is 0 after an import, until the first change.",
   ),
   createdAt: optional(z.string(), "RFC 3339 time of creation."),
   updatedAt: optional(z.string(), "RFC 3339 time of the last change by this resource."),
@@ -46,9 +44,7 @@ export const secret = defineResource({
   name: "Secret",
   summary: "One secret of an App.",
   description:
-    "For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. " +
-    "The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. " +
-    "A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.",
+    "For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.",
   inputs,
   outputs,
   id: pathId("app", "name"),

@@ -21,18 +21,18 @@ const inputs = z.object({
   ),
   value: optional(
     bytes(),
-    "The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.",
+    "The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.",
     { secret: true },
   ),
   allowDataLoss: behaviour(z.boolean().default(false)).describe(
-    "Lets a change that replaces the key make all data unusable that was encrypted or signed with it.",
+    "Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable.",
   ),
 });
 
 const outputs = z.object({
   publicKey: optional(bytes(), "Public half, base64, of the kinds that have one: `es256`, `nacl_box`, `nacl_sign`."),
   createdAt: optional(z.string(), "RFC 3339 time of creation."),
-  updatedAt: required(z.string(), "RFC 3339 time at which the key got its value."),
+  updatedAt: required(z.string(), "RFC 3339 time at which the key's value was set."),
 });
 
 type Live = AnswerOf<"secretKeys", "get">;
@@ -45,8 +45,7 @@ export const secretKey = defineResource({
   name: "SecretKey",
   summary: "A key of an App that never leaves the service and is used by name.",
   description:
-    "An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. " +
-    "When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.",
+    "An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.",
   inputs,
   outputs,
   id: pathId("app", "name"),

@@ -14,7 +14,7 @@ export const signature = defineResource({
   summary: "The signature of data by a secret key.",
   description:
     "It is kept until the data or the key changes. " +
-    "It exists in the state alone: deleting it asks the service for nothing.",
+    "It exists only in the state: deleting it sends nothing to the service.",
   inputs,
   outputs,
   id: pathId("app", "key", "serial"),

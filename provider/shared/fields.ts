@@ -38,7 +38,7 @@ export const ofOrganization = {
 export const leastVersion = {
   minVersion: optional(
     z.int().min(0),
-    "Version of the App's secrets the answer must have at least: the `version` that a change of them answered.",
+    "Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.",
   ),
 };
 

@@ -6,6 +6,6 @@ import { optional } from "../../api/schema.ts";
 export const triggers = (then: string) =>
   optional(
     z.record(z.string(), z.string()),
-    `Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, ${then}.`,
+    `Any values by name, for example a release or a date. When a value is added, changed or removed, ${then}.`,
     { sensitive: true },
   );

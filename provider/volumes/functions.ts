@@ -47,7 +47,7 @@ const { region, includeDeleted, updatedAfter } = camelObject(orgs.volumes.query)
 
 export const getOrgVolumes = listFunction({
   name: "getOrgVolumes",
-  summary: "Lists the volumes of an organization, the ones that changed longest ago first.",
+  summary: "Lists the volumes of an organization, in the order of their last change, the oldest first.",
   description: "The list may be a few seconds old: volumes that were just created or deleted may be missing from it.",
   inputs: {
     ...ofOrganization,

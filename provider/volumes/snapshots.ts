@@ -78,7 +78,7 @@ export function untilWritten(
     live = undefined;
     if (found) [status, shownAt] = [found.status, api.clock.now()];
     else if (api.clock.now() - shownAt >= missingAtMost)
-      throw new MachinesError("api", `${name} is gone: it was not written when the volume showed it last`);
+      throw new MachinesError("api", `${name} no longer exists: it was not complete when the service last listed it`);
     if (found?.status === "created") return found;
     const is = `it is ${status ?? "in no known state"}`;
     return new Pending(

@@ -103,7 +103,7 @@ function untilUsable(api: Api, key: VolumeKey, found: Volume, progress: Call["pr
       () =>
         new MachinesError(
           "wait-timeout",
-          `volume ${key.volumeId} was not usable within ${api.deadline.allowed}: it is ${state}. The next up goes on from here.`,
+          `volume ${key.volumeId} was not usable within ${api.deadline.allowed}: it is ${state}. The next up continues from here.`,
         ),
     );
   };
@@ -139,7 +139,7 @@ export async function unseenGrowth(
 /** Restarts the Machine that mounts the volume, so that it sees the new size. */
 export async function restart({ api, progress }: Call, appName: string, machineId: string): Promise<void> {
   const key = { appName, machineId };
-  await withLease(api, key, { description: "restart after the growth of a volume", progress }, async (lease) => {
+  await withLease(api, key, { description: "restart after a volume was extended", progress }, async (lease) => {
     const before = await api.machines.get(key);
     if (before.state !== "started") return;
     await api.machines.restart({ ...key, leaseNonce: lease.nonce() });

@@ -18,7 +18,7 @@ import { liveVolumes } from "./snapshots.ts";
 import { orUndefined } from "../client/existence.ts";
 
 const ofOrigin =
-  "It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more.";
+  "It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger.";
 
 const inputs = z.object({
   app: required(appName, "App that owns the volume: the `id` of an App. Changing it replaces the volume.", {
@@ -36,11 +36,11 @@ const inputs = z.object({
     .max(500)
     .default(3)
     .describe(
-      "Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.",
+      "Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size.",
     ),
   encrypted: z.boolean().default(true).describe("Whether the volume is encrypted. Changing it replaces the volume."),
   fstype: z.enum(["ext4", "raw"]).default("ext4").describe("File system. Changing it replaces the volume."),
-  snapshotRetention: z.int().min(1).max(60).default(5).describe("Days a snapshot is kept, 1 to 60."),
+  snapshotRetention: z.int().min(1).max(60).default(5).describe("Days that a snapshot is stored, 1 to 60."),
   autoBackupEnabled: z.boolean().default(true).describe("Whether snapshots are taken every day."),
   snapshotId: computed(z.string().meta({ format: "reference" }), "creation").describe(
     `Snapshot the volume is restored from: the \`id\` of a VolumeSnapshot. ${ofOrigin} Exclusive with \`sourceVolumeId\`.`,
@@ -49,23 +49,23 @@ const inputs = z.object({
     `Volume the new one is a fork of, in any region: the \`id\` of a Volume. ${ofOrigin} Exclusive with \`snapshotId\`.`,
   ),
   requireUniqueZone: behaviour(z.boolean().default(true)).describe(
-    "Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.",
+    "Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation.",
   ),
   uniqueZoneAppWide: behaviour(z.boolean().default(false)).describe(
-    "Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.",
+    "Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation.",
   ),
   compute: behaviour(guest).describe(
-    "CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.",
+    "CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.",
   ),
-  computeImage: behaviour(z.string().optional()).describe("Image of that Machine; used at creation."),
+  computeImage: behaviour(z.string().optional()).describe("Image of that Machine. Used only at creation."),
   restartOnExtend: behaviour(z.boolean().default(false)).describe(
-    "Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.",
+    "Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size.",
   ),
   finalSnapshot: behaviour(z.boolean().default(false)).describe(
-    "Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.",
+    "Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`.",
   ),
   allowDataLoss: behaviour(z.boolean().default(false)).describe(
-    "Lets a change that replaces the volume destroy its data.",
+    "Allows a change that replaces the volume and destroys its data.",
   ),
 });
 
@@ -76,14 +76,14 @@ const outputs = z.object({
   region: optional(z.string(), "Region the volume is in."),
   volumeId: required(z.string(), "Identifier within the App."),
   zone: optional(z.string(), "Hardware zone the volume is in."),
-  currentSizeGb: optional(z.int(), "Size now in GB; larger than asked for when the platform extended the volume."),
-  needsRestart: required(
-    z.boolean(),
-    "Whether the Machine that mounts the volume sees its last growth only after a restart.",
+  currentSizeGb: optional(
+    z.int(),
+    "Current size in GB. It is larger than requested if the platform extended the volume.",
   ),
+  needsRestart: required(z.boolean(), "Whether the Machine that mounts the volume must restart to see its new size."),
   startBeforeGrowth: optional(
     z.string(),
-    "While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.",
+    "While `needsRestart` is true: id of the event of that Machine's last start before the volume was extended.",
   ),
   attachedMachineId: optional(z.string(), "Machine that mounts the volume, if any."),
   createdAt: optional(z.string(), "RFC 3339 time of creation."),
@@ -163,7 +163,7 @@ export const volume = defineResource({
     old.sizeGb !== undefined && next.sizeGb !== undefined && next.sizeGb < old.sizeGb && !isAllowedAnew(old, next)
       ? {
           path: ["sizeGb"],
-          message: `got ${next.sizeGb}, which is less than the ${old.sizeGb} GB asked for before; a volume grows in place and never shrinks. Keep ${old.sizeGb}, or create a second, smaller volume and copy the data to it (${docsUrl("volumes.md#growing")})`,
+          message: `got ${next.sizeGb}, which is less than the ${old.sizeGb} GB that were requested before; a volume can be extended, and never shrinks. Keep ${old.sizeGb}, or create a second, smaller volume and copy the data to it (${docsUrl("volumes.md#growing")})`,
         }
       : undefined,
   previewChecks: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) }],

@@ -22,13 +22,13 @@ const inputs = z.object({
 
 const outputs = z.object({
   snapshotId: required(z.string(), "Identifier of the snapshot."),
-  status: optional(z.string(), "`created` once it is written."),
+  status: optional(z.string(), "State: `created` once it is written."),
   createdAt: optional(z.string(), "RFC 3339 time at which the snapshot was started."),
   size: optional(z.int(), "Bytes stored."),
   volumeSize: optional(z.int(), "Bytes of the volume."),
   digest: optional(z.string(), "Digest of the contents."),
-  retentionDays: optional(z.int(), "Days it is kept."),
-  expired: required(z.boolean(), "Whether it is gone: its retention is over. No new one is taken for that."),
+  retentionDays: optional(z.int(), "Days that it is stored."),
+  expired: required(z.boolean(), "Whether the snapshot has expired. It is not replaced by a new one."),
 });
 
 const toLive = ({ appName: app, volumeId: volume }: VolumeKey, live: Snapshot) => ({
@@ -50,7 +50,7 @@ export const volumeSnapshot = defineResource({
   name: "VolumeSnapshot",
   summary: "A snapshot of a Volume, taken when the resource is created.",
   description:
-    "The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.",
+    "The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.",
   inputs,
   outputs,
   id: pathId("app", "volume", "snapshotId"),

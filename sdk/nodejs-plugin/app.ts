@@ -39,15 +39,15 @@ export class App extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly appId: pulumi.Output<string | undefined>;
     /**
-     * Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+     * Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
      */
     declare public readonly forceDestroy: pulumi.Output<boolean>;
     /**
-     * Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+     * URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.
      */
     declare public /*out*/ readonly httpUrl: pulumi.Output<string | undefined>;
     /**
-     * The same for HTTPS services.
+     * The same URL for HTTPS services.
      */
     declare public /*out*/ readonly httpsUrl: pulumi.Output<string | undefined>;
     /**
@@ -103,7 +103,7 @@ export class App extends pulumi.CustomResource {
  */
 export interface AppArgs {
     /**
-     * Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+     * Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
      */
     forceDestroy?: pulumi.Input<boolean | undefined>;
     /**

@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * Secrets of an App, by name, written together.
  *
- * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+ * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
  */
 export class AppSecrets extends pulumi.CustomResource {
     /**
@@ -41,7 +41,7 @@ export class AppSecrets extends pulumi.CustomResource {
      */
     declare public readonly app: pulumi.Output<string>;
     /**
-     * Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest.
+     * Digest of each value as it was written, by name. It is secret, because its digest reveals a value that is easy to guess.
      */
     declare public /*out*/ readonly digests: pulumi.Output<{[key: string]: string}>;
     /**
@@ -49,21 +49,21 @@ export class AppSecrets extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly updatedAt: pulumi.Output<string | undefined>;
     /**
-     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
      */
     declare public readonly values: pulumi.Output<{[key: string]: string} | undefined>;
     /**
-     * Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+     * Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
      */
     declare public readonly valuesVersion: pulumi.Output<number | undefined>;
     /**
-     * Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.
+     * Version of the App's secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets these values. It is 0 after an import, until the first change.
      */
     declare public /*out*/ readonly version: pulumi.Output<number>;
 
     /**
      * Secrets of an App, by name, written together.
-      * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+      * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -111,15 +111,15 @@ export interface AppSecretsArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
      */
     values?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
     /**
-     * Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+     * Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
      */
     valuesVersion?: pulumi.Input<number | undefined>;
     /**
-     * Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+     * Write-only form of `values`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valuesVersion` to write it.
      */
     valuesWo?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }

@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * Waits until the certificate of a hostname is valid.
  *
- * Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+ * While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
  */
 export class CertificateValidation extends pulumi.CustomResource {
     /**
@@ -53,13 +53,13 @@ export class CertificateValidation extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly status: pulumi.Output<string | undefined>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
      */
     declare public readonly triggers: pulumi.Output<{[key: string]: string} | undefined>;
 
     /**
      * Waits until the certificate of a hostname is valid.
-      * Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+      * While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -109,7 +109,7 @@ export interface CertificateValidationArgs {
      */
     hostname: pulumi.Input<string>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
      */
     triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }

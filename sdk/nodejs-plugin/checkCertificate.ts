@@ -8,7 +8,7 @@ import * as enums from "./types/enums";
 import * as utilities from "./utilities";
 
 /**
- * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
+ * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine accepts no unknown answer.
  */
 export function checkCertificate(args: CheckCertificateArgs, opts?: pulumi.InvokeOptions): Promise<CheckCertificateResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
@@ -31,7 +31,7 @@ export interface CheckCertificateArgs {
 
 export interface CheckCertificateResult {
     /**
-     * Whether an ACME certificate was asked for.
+     * Whether an ACME certificate was requested.
      */
     readonly acmeRequested?: boolean;
     /**
@@ -63,7 +63,7 @@ export interface CheckCertificateResult {
      */
     readonly id: string;
     /**
-     * RFC 3339 time at which issuing goes on, if it is held up.
+     * RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests.
      */
     readonly rateLimitedUntil?: string;
     /**
@@ -80,7 +80,7 @@ export interface CheckCertificateResult {
     readonly validationErrors?: outputs.CertificateValidationError[];
 }
 /**
- * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
+ * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine accepts no unknown answer.
  */
 export function checkCertificateOutput(args: CheckCertificateOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<CheckCertificateResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});

@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * Data encrypted with a secret key.
  *
- * Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+ * Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
  */
 export class Ciphertext extends pulumi.CustomResource {
     /**
@@ -41,7 +41,7 @@ export class Ciphertext extends pulumi.CustomResource {
      */
     declare public readonly app: pulumi.Output<string>;
     /**
-     * Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+     * Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
      */
     declare public readonly associatedData: pulumi.Output<string | undefined>;
     /**
@@ -53,7 +53,7 @@ export class Ciphertext extends pulumi.CustomResource {
      */
     declare public readonly key: pulumi.Output<string>;
     /**
-     * The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+     * The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
      */
     declare public readonly keyUpdatedAt: pulumi.Output<string | undefined>;
     /**
@@ -65,13 +65,13 @@ export class Ciphertext extends pulumi.CustomResource {
      */
     declare public readonly plaintext: pulumi.Output<string>;
     /**
-     * Random end of the id.
+     * Random last part of the id.
      */
     declare public /*out*/ readonly serial: pulumi.Output<string>;
 
     /**
      * Data encrypted with a secret key.
-      * Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+      * Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -128,7 +128,7 @@ export interface CiphertextArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+     * Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
      */
     associatedData?: pulumi.Input<string | undefined>;
     /**
@@ -136,7 +136,7 @@ export interface CiphertextArgs {
      */
     key: pulumi.Input<string>;
     /**
-     * The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+     * The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
      */
     keyUpdatedAt?: pulumi.Input<string | undefined>;
     /**

@@ -24,11 +24,11 @@ export interface DecryptArgs {
      */
     app: string;
     /**
-     * Data that is not in the ciphertext but must be the same for decrypting.
+     * Data that is not part of the ciphertext, but must be the same for decrypting.
      */
     associatedData?: string;
     /**
-     * What encrypt answered, base64.
+     * The ciphertext that encrypt returned, base64.
      */
     ciphertext: string;
     /**
@@ -36,7 +36,7 @@ export interface DecryptArgs {
      */
     key: string;
     /**
-     * Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
      */
     minVersion?: number;
 }
@@ -67,11 +67,11 @@ export interface DecryptOutputArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Data that is not in the ciphertext but must be the same for decrypting.
+     * Data that is not part of the ciphertext, but must be the same for decrypting.
      */
     associatedData?: pulumi.Input<string | undefined>;
     /**
-     * What encrypt answered, base64.
+     * The ciphertext that encrypt returned, base64.
      */
     ciphertext: pulumi.Input<string>;
     /**
@@ -79,7 +79,7 @@ export interface DecryptOutputArgs {
      */
     key: pulumi.Input<string>;
     /**
-     * Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
      */
     minVersion?: pulumi.Input<number | undefined>;
 }

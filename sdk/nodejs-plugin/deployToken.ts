@@ -5,9 +5,9 @@ import * as pulumi from "@pulumi/pulumi";
 import * as utilities from "./utilities";
 
 /**
- * An access token that is good for one App alone.
+ * An access token for only one App.
  *
- * The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
+ * The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
  */
 export class DeployToken extends pulumi.CustomResource {
     /**
@@ -41,7 +41,7 @@ export class DeployToken extends pulumi.CustomResource {
      */
     declare public readonly app: pulumi.Output<string>;
     /**
-     * RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was created with.
+     * RFC 3339 time at which the token expires at the latest. It is approximate, because it is computed with this computer's clock. A token never outlives the token that created it.
      */
     declare public /*out*/ readonly expiresAt: pulumi.Output<string>;
     /**
@@ -49,11 +49,11 @@ export class DeployToken extends pulumi.CustomResource {
      */
     declare public readonly expiry: pulumi.Output<string>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
      */
     declare public readonly rotationTriggers: pulumi.Output<{[key: string]: string} | undefined>;
     /**
-     * The token. The service shows it once, and it is kept as a secret.
+     * The token. The service returns it only once; the state stores it as a secret.
      */
     declare public /*out*/ readonly token: pulumi.Output<string>;
     /**
@@ -62,8 +62,8 @@ export class DeployToken extends pulumi.CustomResource {
     declare public /*out*/ readonly tokenId: pulumi.Output<string>;
 
     /**
-     * An access token that is good for one App alone.
-      * The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
+     * An access token for only one App.
+      * The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -117,7 +117,7 @@ export interface DeployTokenArgs {
      */
     expiry: pulumi.Input<string>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
      */
     rotationTriggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }

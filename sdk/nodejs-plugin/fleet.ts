@@ -8,9 +8,9 @@ import * as enums from "./types/enums";
 import * as utilities from "./utilities";
 
 /**
- * The Machines of one configuration in an App, and how they are changed from one configuration to the next.
+ * A group of Machines of an App with one configuration, and the strategy by which they get a new one.
  *
- * The fleet keeps as many Machines as wanted in each region. A change of the configuration is rolled out by its strategy: never more than a part of the Machines is missing, and a configuration that fails stops before it reaches the others. An interrupted rollout is continued by the next update.
+ * The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
  */
 export class Fleet extends pulumi.CustomResource {
     /**
@@ -40,7 +40,7 @@ export class Fleet extends pulumi.CustomResource {
     }
 
     /**
-     * Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+     * Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
      */
     declare public readonly adopt: pulumi.Output<string[] | undefined>;
     /**
@@ -48,7 +48,7 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly app: pulumi.Output<string>;
     /**
-     * While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.
+     * While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 hexadecimal digits.
      */
     declare public /*out*/ readonly awaited: pulumi.Output<string | undefined>;
     /**
@@ -56,7 +56,7 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly committed: pulumi.Output<outputs.MachineConfig | undefined>;
     /**
-     * Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+     * Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
      */
     declare public readonly config: pulumi.Output<outputs.MachineConfig>;
     /**
@@ -64,19 +64,19 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly count: pulumi.Output<number | undefined>;
     /**
-     * Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+     * Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
      */
     declare public readonly deleteVolumes: pulumi.Output<boolean>;
     /**
-     * What others have changed, as the last refresh saw it; the next update repairs it.
+     * Changes by others that the last refresh found; the next update repairs them.
      */
     declare public /*out*/ readonly drift: pulumi.Output<string[]>;
     /**
-     * Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+     * Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
      */
     declare public readonly fallbackRegions: pulumi.Output<(enums.Region | (string & {}))[] | undefined>;
     /**
-     * True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.
+     * True after a rollout that failed when its configuration had been promoted: the next update continues without another promotion.
      */
     declare public /*out*/ readonly gatePassed: pulumi.Output<boolean | undefined>;
     /**
@@ -88,11 +88,11 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly machines: pulumi.Output<outputs.FleetMember[]>;
     /**
-     * Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+     * Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
      */
     declare public readonly memoryLimitMb: pulumi.Output<number | undefined>;
     /**
-     * Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+     * Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
      */
     declare public readonly minSecretsVersion: pulumi.Output<number | undefined>;
     /**
@@ -100,11 +100,11 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly name: pulumi.Output<string>;
     /**
-     * What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
+     * What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`.
      */
     declare public readonly onFailure: pulumi.Output<enums.FleetOnFailure>;
     /**
-     * Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.
+     * Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, stopped and kept Machines, those without traffic yet, and those whose hosts cannot be reached.
      */
     declare public /*out*/ readonly otherMachines: pulumi.Output<string[] | undefined>;
     /**
@@ -112,11 +112,11 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly passDeadline: pulumi.Output<string | undefined>;
     /**
-     * Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
+     * Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`.
      */
     declare public readonly progressDeadline: pulumi.Output<string>;
     /**
-     * Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+     * Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
      */
     declare public readonly promoted: pulumi.Output<boolean>;
     /**
@@ -124,11 +124,11 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly regions: pulumi.Output<{[key: string]: number} | undefined>;
     /**
-     * Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     * Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
      */
     declare public readonly releaseCommand: pulumi.Output<string[] | undefined>;
     /**
-     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
      */
     declare public readonly restartOnce: pulumi.Output<boolean>;
     /**
@@ -148,21 +148,21 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly startDeadline: pulumi.Output<string | undefined>;
     /**
-     * How the Machines are changed from one configuration to the next; rolling when left out.
+     * The strategy by which Machines get a new configuration; `rolling` when left out.
      */
     declare public readonly strategy: pulumi.Output<outputs.FleetStrategy | undefined>;
     /**
-     * Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+     * Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
      */
     declare public readonly volume: pulumi.Output<outputs.FleetVolume | undefined>;
     /**
-     * Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did.
+     * Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier.
      */
     declare public /*out*/ readonly volumes: pulumi.Output<string[] | undefined>;
 
     /**
-     * The Machines of one configuration in an App, and how they are changed from one configuration to the next.
-      * The fleet keeps as many Machines as wanted in each region. A change of the configuration is rolled out by its strategy: never more than a part of the Machines is missing, and a configuration that fails stops before it reaches the others. An interrupted rollout is continued by the next update.
+     * A group of Machines of an App with one configuration, and the strategy by which they get a new one.
+      * The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -256,7 +256,7 @@ export class Fleet extends pulumi.CustomResource {
  */
 export interface FleetArgs {
     /**
-     * Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+     * Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
      */
     adopt?: pulumi.Input<pulumi.Input<string>[] | undefined>;
     /**
@@ -264,7 +264,7 @@ export interface FleetArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+     * Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
      */
     config: pulumi.Input<inputs.MachineConfigArgs>;
     /**
@@ -272,27 +272,27 @@ export interface FleetArgs {
      */
     count?: pulumi.Input<number | undefined>;
     /**
-     * Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+     * Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
      */
     deleteVolumes?: pulumi.Input<boolean | undefined>;
     /**
-     * Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+     * Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
      */
     fallbackRegions?: pulumi.Input<pulumi.Input<enums.Region | (string & {})>[] | undefined>;
     /**
-     * Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+     * Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
      */
     memoryLimitMb?: pulumi.Input<number | undefined>;
     /**
-     * Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+     * Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
      */
     minSecretsVersion?: pulumi.Input<number | pulumi.Input<number>[] | undefined>;
     /**
-     * Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
+     * Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it, for example `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
      */
     name?: pulumi.Input<string | undefined>;
     /**
-     * What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
+     * What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`.
      */
     onFailure?: pulumi.Input<enums.FleetOnFailure | undefined>;
     /**
@@ -300,11 +300,11 @@ export interface FleetArgs {
      */
     passDeadline?: pulumi.Input<string | undefined>;
     /**
-     * Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
+     * Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`.
      */
     progressDeadline?: pulumi.Input<string | undefined>;
     /**
-     * Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+     * Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
      */
     promoted?: pulumi.Input<boolean | undefined>;
     /**
@@ -312,11 +312,11 @@ export interface FleetArgs {
      */
     regions?: pulumi.Input<{[key: string]: pulumi.Input<number>} | undefined>;
     /**
-     * Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     * Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
      */
     releaseCommand?: pulumi.Input<pulumi.Input<string>[] | undefined>;
     /**
-     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
      */
     restartOnce?: pulumi.Input<boolean | undefined>;
     /**
@@ -332,11 +332,11 @@ export interface FleetArgs {
      */
     startDeadline?: pulumi.Input<string | undefined>;
     /**
-     * How the Machines are changed from one configuration to the next; rolling when left out.
+     * The strategy by which Machines get a new configuration; `rolling` when left out.
      */
     strategy?: pulumi.Input<inputs.FleetStrategyArgs | undefined>;
     /**
-     * Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+     * Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
      */
     volume?: pulumi.Input<inputs.FleetVolumeArgs | undefined>;
 }

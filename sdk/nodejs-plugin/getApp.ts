@@ -31,11 +31,11 @@ export interface GetAppResult {
      */
     readonly cnameTarget?: string;
     /**
-     * Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+     * URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.
      */
     readonly httpUrl?: string;
     /**
-     * The same for HTTPS services.
+     * The same URL for HTTPS services.
      */
     readonly httpsUrl?: string;
     /**

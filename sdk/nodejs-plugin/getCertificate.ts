@@ -31,7 +31,7 @@ export interface GetCertificateArgs {
 
 export interface GetCertificateResult {
     /**
-     * Whether an ACME certificate was asked for.
+     * Whether an ACME certificate was requested.
      */
     readonly acmeRequested?: boolean;
     /**
@@ -59,7 +59,7 @@ export interface GetCertificateResult {
      */
     readonly id: string;
     /**
-     * RFC 3339 time at which issuing goes on, if it is held up.
+     * RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests.
      */
     readonly rateLimitedUntil?: string;
     /**

@@ -8,7 +8,7 @@ import * as enums from "./types/enums";
 import * as utilities from "./utilities";
 
 /**
- * Lists the hostnames of an App that have certificates or ask for them.
+ * Lists the hostnames of an App that have or request certificates.
  */
 export function getCertificates(args: GetCertificatesArgs, opts?: pulumi.InvokeOptions): Promise<GetCertificatesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
@@ -24,7 +24,7 @@ export interface GetCertificatesArgs {
      */
     app: string;
     /**
-     * Only hostnames that hold this text.
+     * Only hostnames that contain this text.
      */
     filter?: string;
 }
@@ -36,7 +36,7 @@ export interface GetCertificatesResult {
     readonly certificates: outputs.CertificateSummary[];
 }
 /**
- * Lists the hostnames of an App that have certificates or ask for them.
+ * Lists the hostnames of an App that have or request certificates.
  */
 export function getCertificatesOutput(args: GetCertificatesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetCertificatesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
@@ -52,7 +52,7 @@ export interface GetCertificatesOutputArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Only hostnames that hold this text.
+     * Only hostnames that contain this text.
      */
     filter?: pulumi.Input<string | undefined>;
 }

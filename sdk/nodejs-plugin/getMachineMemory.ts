@@ -28,7 +28,7 @@ export interface GetMachineMemoryArgs {
 
 export interface GetMachineMemoryResult {
     /**
-     * Memory in MB that the limit could be raised by.
+     * Memory in MB by which the limit could be raised.
      */
     readonly availableMb: number;
     /**

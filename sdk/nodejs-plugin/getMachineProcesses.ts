@@ -30,7 +30,7 @@ export interface GetMachineProcessesArgs {
      */
     machine: string;
     /**
-     * `asc` or `desc`. Default: `"asc"`.
+     * Order: `asc` or `desc`. Default: `"asc"`.
      */
     order?: enums.GetMachineProcessesOrder;
     /**
@@ -41,7 +41,7 @@ export interface GetMachineProcessesArgs {
 
 export interface GetMachineProcessesResult {
     /**
-     * The processes, in the order asked for.
+     * The processes, in the requested order.
      */
     readonly processes: outputs.ProcessDetails[];
 }
@@ -68,7 +68,7 @@ export interface GetMachineProcessesOutputArgs {
      */
     machine: pulumi.Input<string>;
     /**
-     * `asc` or `desc`. Default: `"asc"`.
+     * Order: `asc` or `desc`. Default: `"asc"`.
      */
     order?: pulumi.Input<enums.GetMachineProcessesOrder | undefined>;
     /**

@@ -10,7 +10,7 @@ import * as utilities from "./utilities";
 /**
  * Lists the versions of a Machine's configuration, newest first.
  *
- * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+ * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachineVersions(args: GetMachineVersionsArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineVersionsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
@@ -40,7 +40,7 @@ export interface GetMachineVersionsResult {
 /**
  * Lists the versions of a Machine's configuration, newest first.
  *
- * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+ * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachineVersionsOutput(args: GetMachineVersionsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineVersionsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});

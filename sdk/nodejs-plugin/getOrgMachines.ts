@@ -8,7 +8,7 @@ import * as enums from "./types/enums";
 import * as utilities from "./utilities";
 
 /**
- * Lists the Machines of an organization, the ones that changed longest ago first.
+ * Lists the Machines of an organization, in the order of their last change, the oldest first.
  *
  * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
  */
@@ -26,7 +26,7 @@ export function getOrgMachines(args?: GetOrgMachinesArgs, opts?: pulumi.InvokeOp
 
 export interface GetOrgMachinesArgs {
     /**
-     * List what is destroyed too.
+     * Whether destroyed Machines are listed too.
      */
     includeDeleted?: boolean;
     /**
@@ -34,7 +34,7 @@ export interface GetOrgMachinesArgs {
      */
     organization?: string;
     /**
-     * Only of this region.
+     * Only Machines in this region.
      */
     region?: string;
     /**
@@ -58,7 +58,7 @@ export interface GetOrgMachinesResult {
     readonly machines: outputs.OrgMachineDetails[];
 }
 /**
- * Lists the Machines of an organization, the ones that changed longest ago first.
+ * Lists the Machines of an organization, in the order of their last change, the oldest first.
  *
  * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
  */
@@ -76,7 +76,7 @@ export function getOrgMachinesOutput(args?: GetOrgMachinesOutputArgs, opts?: pul
 
 export interface GetOrgMachinesOutputArgs {
     /**
-     * List what is destroyed too.
+     * Whether destroyed Machines are listed too.
      */
     includeDeleted?: pulumi.Input<boolean | undefined>;
     /**
@@ -84,7 +84,7 @@ export interface GetOrgMachinesOutputArgs {
      */
     organization?: pulumi.Input<string | undefined>;
     /**
-     * Only of this region.
+     * Only Machines in this region.
      */
     region?: pulumi.Input<string | undefined>;
     /**

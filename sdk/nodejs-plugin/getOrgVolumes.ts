@@ -8,7 +8,7 @@ import * as enums from "./types/enums";
 import * as utilities from "./utilities";
 
 /**
- * Lists the volumes of an organization, the ones that changed longest ago first.
+ * Lists the volumes of an organization, in the order of their last change, the oldest first.
  *
  * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
  */
@@ -26,7 +26,7 @@ export function getOrgVolumes(args?: GetOrgVolumesArgs, opts?: pulumi.InvokeOpti
 
 export interface GetOrgVolumesArgs {
     /**
-     * List what is destroyed too.
+     * Whether destroyed Machines are listed too.
      */
     includeDeleted?: boolean;
     /**
@@ -34,7 +34,7 @@ export interface GetOrgVolumesArgs {
      */
     organization?: string;
     /**
-     * Only of this region.
+     * Only Machines in this region.
      */
     region?: string;
     /**
@@ -54,7 +54,7 @@ export interface GetOrgVolumesResult {
     readonly volumes: outputs.OrgVolumeDetails[];
 }
 /**
- * Lists the volumes of an organization, the ones that changed longest ago first.
+ * Lists the volumes of an organization, in the order of their last change, the oldest first.
  *
  * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
  */
@@ -72,7 +72,7 @@ export function getOrgVolumesOutput(args?: GetOrgVolumesOutputArgs, opts?: pulum
 
 export interface GetOrgVolumesOutputArgs {
     /**
-     * List what is destroyed too.
+     * Whether destroyed Machines are listed too.
      */
     includeDeleted?: pulumi.Input<boolean | undefined>;
     /**
@@ -80,7 +80,7 @@ export interface GetOrgVolumesOutputArgs {
      */
     organization?: pulumi.Input<string | undefined>;
     /**
-     * Only of this region.
+     * Only Machines in this region.
      */
     region?: pulumi.Input<string | undefined>;
     /**

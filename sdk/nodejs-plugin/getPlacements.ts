@@ -30,7 +30,7 @@ export interface GetPlacementsArgs {
      */
     compute?: inputs.MachineGuest;
     /**
-     * Machines to place; 0 asks how many each region takes. Default: `0`.
+     * Number of Machines to place; 0 shows how many fit into each region. Default: `0`.
      */
     count?: number;
     /**
@@ -50,7 +50,7 @@ export interface GetPlacementsArgs {
      */
     volumeSizeBytes?: number;
     /**
-     * How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.
+     * Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).
      */
     weights?: {[key: string]: number};
 }
@@ -84,7 +84,7 @@ export interface GetPlacementsOutputArgs {
      */
     compute?: pulumi.Input<inputs.MachineGuestArgs | undefined>;
     /**
-     * Machines to place; 0 asks how many each region takes. Default: `0`.
+     * Number of Machines to place; 0 shows how many fit into each region. Default: `0`.
      */
     count?: pulumi.Input<number | undefined>;
     /**
@@ -104,7 +104,7 @@ export interface GetPlacementsOutputArgs {
      */
     volumeSizeBytes?: pulumi.Input<number | undefined>;
     /**
-     * How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.
+     * Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).
      */
     weights?: pulumi.Input<{[key: string]: pulumi.Input<number>} | undefined>;
 }

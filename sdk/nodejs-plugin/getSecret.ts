@@ -22,7 +22,7 @@ export interface GetSecretArgs {
      */
     app: string;
     /**
-     * Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
      */
     minVersion?: number;
     /**
@@ -37,7 +37,7 @@ export interface GetSecretResult {
      */
     readonly createdAt?: string;
     /**
-     * Changes with the value; the value cannot be found from it.
+     * Digest that changes with the value. The value cannot be derived from it.
      */
     readonly digest?: string;
     /**
@@ -71,7 +71,7 @@ export interface GetSecretOutputArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
      */
     minVersion?: pulumi.Input<number | undefined>;
     /**

@@ -26,7 +26,7 @@ export interface GetSecretKeyArgs {
      */
     key: string;
     /**
-     * Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
      */
     minVersion?: number;
 }
@@ -79,7 +79,7 @@ export interface GetSecretKeyOutputArgs {
      */
     key: pulumi.Input<string>;
     /**
-     * Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
      */
     minVersion?: pulumi.Input<number | undefined>;
 }

@@ -25,7 +25,7 @@ export interface GetSecretKeysArgs {
      */
     app: string;
     /**
-     * Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
      */
     minVersion?: number;
     /**
@@ -58,7 +58,7 @@ export interface GetSecretKeysOutputArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
      */
     minVersion?: pulumi.Input<number | undefined>;
     /**

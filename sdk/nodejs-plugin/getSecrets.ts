@@ -24,7 +24,7 @@ export interface GetSecretsArgs {
      */
     app: string;
     /**
-     * Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
      */
     minVersion?: number;
 }
@@ -52,7 +52,7 @@ export interface GetSecretsOutputArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
      */
     minVersion?: pulumi.Input<number | undefined>;
 }

@@ -104,7 +104,7 @@ export interface GetVolumeResult {
      */
     readonly region?: string;
     /**
-     * Features asked of the host.
+     * Features that the host must offer.
      */
     readonly requiredHostFeatures?: string[];
     /**
@@ -112,7 +112,7 @@ export interface GetVolumeResult {
      */
     readonly sizeGb?: number;
     /**
-     * Days a snapshot is kept.
+     * Days that a snapshot is stored.
      */
     readonly snapshotRetention?: number;
     /**

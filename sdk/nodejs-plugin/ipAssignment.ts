@@ -50,7 +50,7 @@ export class IpAssignment extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly egress: pulumi.Output<boolean>;
     /**
-     * The address; for an `egress_pair` both, as `v4,v6`.
+     * The address; for an `egress_pair`, both as `v4,v6`.
      */
     declare public /*out*/ readonly ip: pulumi.Output<string>;
     /**
@@ -74,7 +74,7 @@ export class IpAssignment extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly shared: pulumi.Output<boolean>;
     /**
-     * Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+     * Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
      */
     declare public readonly type: pulumi.Output<enums.IpAssignmentType>;
     /**
@@ -163,7 +163,7 @@ export interface IpAssignmentArgs {
      */
     serviceName?: pulumi.Input<string | undefined>;
     /**
-     * Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+     * Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
      */
     type: pulumi.Input<enums.IpAssignmentType>;
 }

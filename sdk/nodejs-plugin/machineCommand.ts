@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * Commands that are run in a Machine when this is created, changed and deleted.
  *
- * A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.
+ * If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
  */
 export class MachineCommand extends pulumi.CustomResource {
     /**
@@ -53,11 +53,11 @@ export class MachineCommand extends pulumi.CustomResource {
      */
     declare public readonly create: pulumi.Output<string[] | undefined>;
     /**
-     * Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+     * Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
      */
     declare public readonly delete: pulumi.Output<string[] | undefined>;
     /**
-     * Exit code of the last command, 0.
+     * Exit code of the last command. It is 0, because any other code fails the operation.
      */
     declare public /*out*/ readonly exitCode: pulumi.Output<number | undefined>;
     /**
@@ -69,7 +69,7 @@ export class MachineCommand extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly machineId: pulumi.Output<string>;
     /**
-     * What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
+     * Standard error of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret.
      */
     declare public /*out*/ readonly stderr: pulumi.Output<string | undefined>;
     /**
@@ -77,15 +77,15 @@ export class MachineCommand extends pulumi.CustomResource {
      */
     declare public readonly stdin: pulumi.Output<string | undefined>;
     /**
-     * What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
+     * Standard output of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret.
      */
     declare public /*out*/ readonly stdout: pulumi.Output<string | undefined>;
     /**
-     * Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
+     * Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`.
      */
     declare public readonly timeout: pulumi.Output<string | undefined>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
      */
     declare public readonly triggers: pulumi.Output<{[key: string]: string} | undefined>;
     /**
@@ -95,7 +95,7 @@ export class MachineCommand extends pulumi.CustomResource {
 
     /**
      * Commands that are run in a Machine when this is created, changed and deleted.
-      * A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.
+      * If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -167,7 +167,7 @@ export interface MachineCommandArgs {
      */
     create?: pulumi.Input<pulumi.Input<string>[] | undefined>;
     /**
-     * Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+     * Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
      */
     delete?: pulumi.Input<pulumi.Input<string>[] | undefined>;
     /**
@@ -179,11 +179,11 @@ export interface MachineCommandArgs {
      */
     stdin?: pulumi.Input<string | undefined>;
     /**
-     * Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
+     * Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`.
      */
     timeout?: pulumi.Input<string | undefined>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
      */
     triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
     /**

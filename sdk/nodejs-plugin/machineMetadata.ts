@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * Metadata keys on a Machine that is managed elsewhere.
  *
- * It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+ * It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
  */
 export class MachineMetadata extends pulumi.CustomResource {
     /**
@@ -37,7 +37,7 @@ export class MachineMetadata extends pulumi.CustomResource {
     }
 
     /**
-     * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+     * Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
      */
     declare public readonly adopt: pulumi.Output<boolean>;
     /**
@@ -53,13 +53,13 @@ export class MachineMetadata extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly machineId: pulumi.Output<string>;
     /**
-     * Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+     * Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
      */
     declare public readonly values: pulumi.Output<{[key: string]: string}>;
 
     /**
      * Metadata keys on a Machine that is managed elsewhere.
-      * It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+      * It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -104,7 +104,7 @@ export class MachineMetadata extends pulumi.CustomResource {
  */
 export interface MachineMetadataArgs {
     /**
-     * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+     * Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
      */
     adopt?: pulumi.Input<boolean | undefined>;
     /**
@@ -116,7 +116,7 @@ export interface MachineMetadataArgs {
      */
     machine: pulumi.Input<string>;
     /**
-     * Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+     * Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
      */
     values: pulumi.Input<{[key: string]: pulumi.Input<string>}>;
 }

@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
  *
- * An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
+ * An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
  */
 export class PostgresAttachment extends pulumi.CustomResource {
     /**
@@ -53,7 +53,7 @@ export class PostgresAttachment extends pulumi.CustomResource {
      */
     declare public readonly database: pulumi.Output<string | undefined>;
     /**
-     * Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+     * Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
      */
     declare public readonly password: pulumi.Output<string | undefined>;
     /**
@@ -61,7 +61,7 @@ export class PostgresAttachment extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly secretDigest: pulumi.Output<string | undefined>;
     /**
-     * Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+     * Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
      */
     declare public readonly secretName: pulumi.Output<string | undefined>;
     /**
@@ -69,7 +69,7 @@ export class PostgresAttachment extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly secretUpdatedAt: pulumi.Output<string | undefined>;
     /**
-     * Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.
+     * Version of the App's secrets since the secret was set; 0 if none was set. A Machine with this as `minSecretsVersion` gets the secret.
      */
     declare public /*out*/ readonly secretsVersion: pulumi.Output<number>;
     /**
@@ -83,7 +83,7 @@ export class PostgresAttachment extends pulumi.CustomResource {
 
     /**
      * Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
-      * An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
+      * An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -151,11 +151,11 @@ export interface PostgresAttachmentArgs {
      */
     database?: pulumi.Input<string | undefined>;
     /**
-     * Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+     * Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
      */
     password?: pulumi.Input<string | undefined>;
     /**
-     * Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+     * Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
      */
     secretName?: pulumi.Input<string | undefined>;
     /**

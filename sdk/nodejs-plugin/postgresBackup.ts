@@ -10,7 +10,7 @@ import * as utilities from "./utilities";
 /**
  * A backup of a Postgres cluster, taken when the resource is created.
  *
- * The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
+ * The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
  */
 export class PostgresBackup extends pulumi.CustomResource {
     /**
@@ -48,7 +48,7 @@ export class PostgresBackup extends pulumi.CustomResource {
      */
     declare public readonly cluster: pulumi.Output<string>;
     /**
-     * True once the service lists it no longer: it cannot be restored any more.
+     * True once the service no longer lists it: it can no longer be restored.
      */
     declare public /*out*/ readonly expired: pulumi.Output<boolean | undefined>;
     /**
@@ -68,7 +68,7 @@ export class PostgresBackup extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly status: pulumi.Output<string | undefined>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
      */
     declare public readonly triggers: pulumi.Output<{[key: string]: string} | undefined>;
     /**
@@ -78,7 +78,7 @@ export class PostgresBackup extends pulumi.CustomResource {
 
     /**
      * A backup of a Postgres cluster, taken when the resource is created.
-      * The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
+      * The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -129,7 +129,7 @@ export interface PostgresBackupArgs {
      */
     cluster: pulumi.Input<string>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
      */
     triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
     /**

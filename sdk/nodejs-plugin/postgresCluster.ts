@@ -10,7 +10,7 @@ import * as utilities from "./utilities";
 /**
  * A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
  *
- * No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.
+ * No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
  */
 export class PostgresCluster extends pulumi.CustomResource {
     /**
@@ -56,7 +56,7 @@ export class PostgresCluster extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly createdAt: pulumi.Output<string | undefined>;
     /**
-     * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+     * Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
      */
     declare public readonly deletionProtection: pulumi.Output<boolean>;
     /**
@@ -76,7 +76,7 @@ export class PostgresCluster extends pulumi.CustomResource {
      */
     declare public readonly diskSizeGb: pulumi.Output<number | undefined>;
     /**
-     * Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+     * Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
      */
     declare public readonly fork: pulumi.Output<outputs.PostgresClusterFork | undefined>;
     /**
@@ -132,7 +132,7 @@ export class PostgresCluster extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly replicas: pulumi.Output<number | undefined>;
     /**
-     * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+     * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
      */
     declare public readonly restore: pulumi.Output<outputs.PostgresClusterRestore | undefined>;
     /**
@@ -146,7 +146,7 @@ export class PostgresCluster extends pulumi.CustomResource {
 
     /**
      * A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
-      * No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.
+      * No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -225,7 +225,7 @@ export class PostgresCluster extends pulumi.CustomResource {
  */
 export interface PostgresClusterArgs {
     /**
-     * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+     * Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
      */
     deletionProtection?: pulumi.Input<boolean | undefined>;
     /**
@@ -233,7 +233,7 @@ export interface PostgresClusterArgs {
      */
     diskSizeGb?: pulumi.Input<number | undefined>;
     /**
-     * Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+     * Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
      */
     fork?: pulumi.Input<inputs.PostgresClusterForkArgs | undefined>;
     /**
@@ -257,7 +257,7 @@ export interface PostgresClusterArgs {
      */
     poolMode?: pulumi.Input<enums.PostgresClusterPoolMode | undefined>;
     /**
-     * Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
+     * Whether the extension PostGIS may be installed later; false when left out. Changing it replaces the cluster.
      */
     postgisEnabled?: pulumi.Input<boolean | undefined>;
     /**
@@ -265,7 +265,7 @@ export interface PostgresClusterArgs {
      */
     region?: pulumi.Input<enums.Region | (string & {}) | undefined>;
     /**
-     * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+     * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
      */
     restore?: pulumi.Input<inputs.PostgresClusterRestoreArgs | undefined>;
 }

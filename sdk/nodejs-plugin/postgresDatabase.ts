@@ -35,7 +35,7 @@ export class PostgresDatabase extends pulumi.CustomResource {
     }
 
     /**
-     * Lets a change that replaces the database destroy its data. Default: `false`.
+     * Allows a change that replaces the database and destroys its data. Default: `false`.
      */
     declare public readonly allowDataLoss: pulumi.Output<boolean>;
     /**
@@ -86,7 +86,7 @@ export class PostgresDatabase extends pulumi.CustomResource {
  */
 export interface PostgresDatabaseArgs {
     /**
-     * Lets a change that replaces the database destroy its data. Default: `false`.
+     * Allows a change that replaces the database and destroys its data. Default: `false`.
      */
     allowDataLoss?: pulumi.Input<boolean | undefined>;
     /**

@@ -39,7 +39,7 @@ export class PostgresExtension extends pulumi.CustomResource {
      */
     declare public readonly cluster: pulumi.Output<string>;
     /**
-     * Whether to create the schema if it does not exist; used at creation. Default: `false`.
+     * Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
      */
     declare public readonly createSchema: pulumi.Output<boolean>;
     /**
@@ -47,7 +47,7 @@ export class PostgresExtension extends pulumi.CustomResource {
      */
     declare public readonly database: pulumi.Output<string>;
     /**
-     * Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
+     * Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
      */
     declare public readonly forceDestroy: pulumi.Output<boolean>;
     /**
@@ -117,7 +117,7 @@ export interface PostgresExtensionArgs {
      */
     cluster: pulumi.Input<string>;
     /**
-     * Whether to create the schema if it does not exist; used at creation. Default: `false`.
+     * Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
      */
     createSchema?: pulumi.Input<boolean | undefined>;
     /**
@@ -125,7 +125,7 @@ export interface PostgresExtensionArgs {
      */
     database: pulumi.Input<string>;
     /**
-     * Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
+     * Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
      */
     forceDestroy?: pulumi.Input<boolean | undefined>;
     /**

@@ -5,7 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 import * as utilities from "./utilities";
 
 /**
- * How the service is reached. Whatever is left out comes from the environment; what is not there either has its default.
+ * How the service is reached. A setting that is left out comes from the environment; if it is not there either, it has its default.
  */
 export class Provider extends pulumi.ProviderResource {
     /** @internal */
@@ -56,7 +56,7 @@ export class Provider extends pulumi.ProviderResource {
  */
 export interface ProviderArgs {
     /**
-     * Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+     * Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
      */
     allowMissingApps?: pulumi.Input<boolean | undefined>;
     /**
@@ -64,31 +64,31 @@ export interface ProviderArgs {
      */
     endpoint?: pulumi.Input<string | undefined>;
     /**
-     * Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
+     * Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
      */
     leaseHeader?: pulumi.Input<string | undefined>;
     /**
-     * How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+     * How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
      */
     maxUnavailable?: pulumi.Input<string | undefined>;
     /**
-     * Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+     * Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine's own `minHealthySeconds` takes precedence. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
      */
     minHealthySeconds?: pulumi.Input<number | undefined>;
     /**
-     * Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+     * Slug of the organization in which Apps are created. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
      */
     organization?: pulumi.Input<string | undefined>;
     /**
-     * Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+     * Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
      */
     previewRequiresService?: pulumi.Input<boolean | undefined>;
     /**
-     * Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
+     * Seconds that a request may take, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
      */
     requestTimeoutSeconds?: pulumi.Input<number | undefined>;
     /**
-     * Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
+     * How often a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
      */
     retries?: pulumi.Input<number | undefined>;
     /**

@@ -26,21 +26,21 @@ import { machineReader, type MachineReader } from "./releaseSource";
 export type { ReleaseRecord };
 
 /**
- * The release of a stack: an image by its digest, with the configuration that travels. It begins in one stack, and the
+ * The release of a stack: an image by its digest, and the configuration that is promoted with it. It begins in one stack, and the
  * next stacks adopt it, so that production runs exactly what ran before it.
  */
 export class Release extends pulumi.ComponentResource {
-  /** Image for the Machines: where the release begins as the program has it, in every stack after that with its digest. */
+  /** Image for the Machines. In the stack in which the release begins, it is the program's reference; in every later stack, it has the digest. */
   readonly image: pulumi.Output<string>;
-  /** Digest of the image; empty in the stack in which the release begins, because its Machines report it. */
+  /** Digest of the image. It is empty in the stack in which the release begins, because there the Machines report it. */
   readonly digest: pulumi.Output<string>;
-  /** Configuration that travels with the image. */
+  /** Configuration that is promoted with the image. */
   readonly settings: pulumi.Output<{ [name: string]: string }>;
   /** SHA-256 of `settings`, in hexadecimal digits. */
   readonly hash: pulumi.Output<string>;
   /** The user who promoted the pinned release to this stack. */
   readonly promotedBy: pulumi.Output<string | undefined>;
-  /** When it was promoted, in RFC 3339. */
+  /** RFC 3339 time at which it was promoted. */
   readonly promotedAt: pulumi.Output<string | undefined>;
 
   /**
@@ -68,7 +68,7 @@ export class Release extends pulumi.ComponentResource {
   }
 
   /**
-   * The release that this stack runs, for its output `release`.
+   * Returns the release that this stack runs, for its output `release`.
    * @param machines the Machines that run the image of the release, or the fleets whose Machines do; or one of them
    * @returns the record that the next stack adopts; it fails if the Machines do not all run one image, unless canaries wait for their promotion
    */

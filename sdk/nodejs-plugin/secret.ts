@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * One secret of an App.
  *
- * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+ * For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
  */
 export class Secret extends pulumi.CustomResource {
     /**
@@ -45,7 +45,7 @@ export class Secret extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly createdAt: pulumi.Output<string | undefined>;
     /**
-     * Digest of the value. Secret: a value that is easy to guess could be found by its digest.
+     * Digest of the value. It is secret, because it reveals a value that is easy to guess.
      */
     declare public /*out*/ readonly digest: pulumi.Output<string | undefined>;
     /**
@@ -57,21 +57,21 @@ export class Secret extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly updatedAt: pulumi.Output<string | undefined>;
     /**
-     * The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+     * The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
      */
     declare public readonly value: pulumi.Output<string | undefined>;
     /**
-     * Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+     * Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
      */
     declare public readonly valueVersion: pulumi.Output<number | undefined>;
     /**
-     * Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.
+     * Version of the App's secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets this value. It is 0 after an import, until the first change.
      */
     declare public /*out*/ readonly version: pulumi.Output<number>;
 
     /**
      * One secret of an App.
-      * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+      * For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -130,15 +130,15 @@ export interface SecretArgs {
      */
     name: pulumi.Input<string>;
     /**
-     * The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+     * The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
      */
     value?: pulumi.Input<string | undefined>;
     /**
-     * Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+     * Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
      */
     valueVersion?: pulumi.Input<number | undefined>;
     /**
-     * Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+     * Write-only form of `value`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valueVersion` to write it.
      */
     valueWo?: pulumi.Input<string | undefined>;
 }

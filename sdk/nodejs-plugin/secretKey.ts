@@ -10,7 +10,7 @@ import * as utilities from "./utilities";
 /**
  * A key of an App that never leaves the service and is used by name.
  *
- * An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+ * An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
  */
 export class SecretKey extends pulumi.CustomResource {
     /**
@@ -40,7 +40,7 @@ export class SecretKey extends pulumi.CustomResource {
     }
 
     /**
-     * Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+     * Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
      */
     declare public readonly allowDataLoss: pulumi.Output<boolean>;
     /**
@@ -64,17 +64,17 @@ export class SecretKey extends pulumi.CustomResource {
      */
     declare public readonly type: pulumi.Output<enums.SecretKeyType>;
     /**
-     * RFC 3339 time at which the key got its value.
+     * RFC 3339 time at which the key's value was set.
      */
     declare public /*out*/ readonly updatedAt: pulumi.Output<string>;
     /**
-     * The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+     * The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
      */
     declare public readonly value: pulumi.Output<string | undefined>;
 
     /**
      * A key of an App that never leaves the service and is used by name.
-      * An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+      * An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -127,7 +127,7 @@ export class SecretKey extends pulumi.CustomResource {
  */
 export interface SecretKeyArgs {
     /**
-     * Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+     * Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
      */
     allowDataLoss?: pulumi.Input<boolean | undefined>;
     /**
@@ -143,7 +143,7 @@ export interface SecretKeyArgs {
      */
     type: pulumi.Input<enums.SecretKeyType>;
     /**
-     * The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+     * The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
      */
     value?: pulumi.Input<string | undefined>;
 }

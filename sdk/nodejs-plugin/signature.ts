@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * The signature of data by a secret key.
  *
- * It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+ * It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
  */
 export class Signature extends pulumi.CustomResource {
     /**
@@ -45,7 +45,7 @@ export class Signature extends pulumi.CustomResource {
      */
     declare public readonly key: pulumi.Output<string>;
     /**
-     * The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+     * The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
      */
     declare public readonly keyUpdatedAt: pulumi.Output<string | undefined>;
     /**
@@ -57,7 +57,7 @@ export class Signature extends pulumi.CustomResource {
      */
     declare public readonly plaintext: pulumi.Output<string>;
     /**
-     * Random end of the id.
+     * Random last part of the id.
      */
     declare public /*out*/ readonly serial: pulumi.Output<string>;
     /**
@@ -67,7 +67,7 @@ export class Signature extends pulumi.CustomResource {
 
     /**
      * The signature of data by a secret key.
-      * It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+      * It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -126,7 +126,7 @@ export interface SignatureArgs {
      */
     key: pulumi.Input<string>;
     /**
-     * The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+     * The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
      */
     keyUpdatedAt?: pulumi.Input<string | undefined>;
     /**

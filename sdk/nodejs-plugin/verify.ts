@@ -28,7 +28,7 @@ export interface VerifyArgs {
      */
     key: string;
     /**
-     * Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
      */
     minVersion?: number;
     /**
@@ -36,7 +36,7 @@ export interface VerifyArgs {
      */
     plaintext: string;
     /**
-     * What sign answered, base64.
+     * The signature that sign returned, base64.
      */
     signature: string;
 }
@@ -71,7 +71,7 @@ export interface VerifyOutputArgs {
      */
     key: pulumi.Input<string>;
     /**
-     * Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
      */
     minVersion?: pulumi.Input<number | undefined>;
     /**
@@ -79,7 +79,7 @@ export interface VerifyOutputArgs {
      */
     plaintext: pulumi.Input<string>;
     /**
-     * What sign answered, base64.
+     * The signature that sign returned, base64.
      */
     signature: pulumi.Input<string>;
 }

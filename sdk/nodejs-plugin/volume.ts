@@ -38,7 +38,7 @@ export class Volume extends pulumi.CustomResource {
     }
 
     /**
-     * Lets a change that replaces the volume destroy its data. Default: `false`.
+     * Allows a change that replaces the volume and destroys its data. Default: `false`.
      */
     declare public readonly allowDataLoss: pulumi.Output<boolean>;
     /**
@@ -54,11 +54,11 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public readonly autoBackupEnabled: pulumi.Output<boolean>;
     /**
-     * CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+     * CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
      */
     declare public readonly compute: pulumi.Output<outputs.MachineGuest | undefined>;
     /**
-     * Image of that Machine; used at creation.
+     * Image of that Machine. Used only at creation.
      */
     declare public readonly computeImage: pulumi.Output<string | undefined>;
     /**
@@ -66,7 +66,7 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly createdAt: pulumi.Output<string | undefined>;
     /**
-     * Size now in GB; larger than asked for when the platform extended the volume.
+     * Current size in GB. It is larger than requested if the platform extended the volume.
      */
     declare public /*out*/ readonly currentSizeGb: pulumi.Output<number | undefined>;
     /**
@@ -74,7 +74,7 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public readonly encrypted: pulumi.Output<boolean>;
     /**
-     * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+     * Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
      */
     declare public readonly finalSnapshot: pulumi.Output<boolean>;
     /**
@@ -86,7 +86,7 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public readonly name: pulumi.Output<string>;
     /**
-     * Whether the Machine that mounts the volume sees its last growth only after a restart.
+     * Whether the Machine that mounts the volume must restart to see its new size.
      */
     declare public /*out*/ readonly needsRestart: pulumi.Output<boolean>;
     /**
@@ -94,35 +94,35 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public readonly region: pulumi.Output<string | undefined>;
     /**
-     * Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
+     * Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`.
      */
     declare public readonly requireUniqueZone: pulumi.Output<boolean>;
     /**
-     * Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+     * Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
      */
     declare public readonly restartOnExtend: pulumi.Output<boolean>;
     /**
-     * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+     * Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
      */
     declare public readonly sizeGb: pulumi.Output<number>;
     /**
-     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
      */
     declare public readonly snapshotId: pulumi.Output<string | undefined>;
     /**
-     * Days a snapshot is kept, 1 to 60. Default: `5`.
+     * Days that a snapshot is stored, 1 to 60. Default: `5`.
      */
     declare public readonly snapshotRetention: pulumi.Output<number>;
     /**
-     * Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+     * Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
      */
     declare public readonly sourceVolumeId: pulumi.Output<string | undefined>;
     /**
-     * While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.
+     * While `needsRestart` is true: id of the event of that Machine's last start before the volume was extended.
      */
     declare public /*out*/ readonly startBeforeGrowth: pulumi.Output<string | undefined>;
     /**
-     * Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
+     * Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`.
      */
     declare public readonly uniqueZoneAppWide: pulumi.Output<boolean>;
     /**
@@ -212,7 +212,7 @@ export class Volume extends pulumi.CustomResource {
  */
 export interface VolumeArgs {
     /**
-     * Lets a change that replaces the volume destroy its data. Default: `false`.
+     * Allows a change that replaces the volume and destroys its data. Default: `false`.
      */
     allowDataLoss?: pulumi.Input<boolean | undefined>;
     /**
@@ -224,11 +224,11 @@ export interface VolumeArgs {
      */
     autoBackupEnabled?: pulumi.Input<boolean | undefined>;
     /**
-     * CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+     * CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
      */
     compute?: pulumi.Input<inputs.MachineGuestArgs | undefined>;
     /**
-     * Image of that Machine; used at creation.
+     * Image of that Machine. Used only at creation.
      */
     computeImage?: pulumi.Input<string | undefined>;
     /**
@@ -236,7 +236,7 @@ export interface VolumeArgs {
      */
     encrypted?: pulumi.Input<boolean | undefined>;
     /**
-     * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+     * Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
      */
     finalSnapshot?: pulumi.Input<boolean | undefined>;
     /**
@@ -252,31 +252,31 @@ export interface VolumeArgs {
      */
     region?: pulumi.Input<enums.Region | (string & {}) | undefined>;
     /**
-     * Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
+     * Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`.
      */
     requireUniqueZone?: pulumi.Input<boolean | undefined>;
     /**
-     * Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+     * Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
      */
     restartOnExtend?: pulumi.Input<boolean | undefined>;
     /**
-     * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+     * Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
      */
     sizeGb?: pulumi.Input<number | undefined>;
     /**
-     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
      */
     snapshotId?: pulumi.Input<string | undefined>;
     /**
-     * Days a snapshot is kept, 1 to 60. Default: `5`.
+     * Days that a snapshot is stored, 1 to 60. Default: `5`.
      */
     snapshotRetention?: pulumi.Input<number | undefined>;
     /**
-     * Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+     * Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
      */
     sourceVolumeId?: pulumi.Input<string | undefined>;
     /**
-     * Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
+     * Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`.
      */
     uniqueZoneAppWide?: pulumi.Input<boolean | undefined>;
 }

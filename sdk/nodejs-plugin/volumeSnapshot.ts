@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * A snapshot of a Volume, taken when the resource is created.
  *
- * The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
+ * The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
  */
 export class VolumeSnapshot extends pulumi.CustomResource {
     /**
@@ -49,11 +49,11 @@ export class VolumeSnapshot extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly digest: pulumi.Output<string | undefined>;
     /**
-     * Whether it is gone: its retention is over. No new one is taken for that.
+     * Whether the snapshot has expired. It is not replaced by a new one.
      */
     declare public /*out*/ readonly expired: pulumi.Output<boolean>;
     /**
-     * Days it is kept.
+     * Days that it is stored.
      */
     declare public /*out*/ readonly retentionDays: pulumi.Output<number | undefined>;
     /**
@@ -65,11 +65,11 @@ export class VolumeSnapshot extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly snapshotId: pulumi.Output<string>;
     /**
-     * `created` once it is written.
+     * State: `created` once it is written.
      */
     declare public /*out*/ readonly status: pulumi.Output<string | undefined>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
      */
     declare public readonly triggers: pulumi.Output<{[key: string]: string} | undefined>;
     /**
@@ -83,7 +83,7 @@ export class VolumeSnapshot extends pulumi.CustomResource {
 
     /**
      * A snapshot of a Volume, taken when the resource is created.
-      * The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
+      * The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
      *
      * @param name The _unique_ name of the resource.
      * @param args The arguments to use to populate this resource's properties.
@@ -141,7 +141,7 @@ export interface VolumeSnapshotArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
      */
     triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
     /**

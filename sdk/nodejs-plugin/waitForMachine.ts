@@ -8,7 +8,7 @@ import * as enums from "./types/enums";
 import * as utilities from "./utilities";
 
 /**
- * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer.
+ * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or the present state if the engine accepts no unknown answer.
  */
 export function waitForMachine(args: WaitForMachineArgs, opts?: pulumi.InvokeOptions): Promise<WaitForMachineResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
@@ -55,7 +55,7 @@ export interface WaitForMachineResult {
     readonly version?: string;
 }
 /**
- * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer.
+ * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or the present state if the engine accepts no unknown answer.
  */
 export function waitForMachineOutput(args: WaitForMachineOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<WaitForMachineResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});

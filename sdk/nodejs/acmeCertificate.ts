@@ -5,7 +5,7 @@ import type * as output from "./types/output.ts";
 
 /**
  * A certificate of a hostname that the platform has issued and renews.
- * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.
+ * It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
  */
 export class AcmeCertificate extends pulumi.CustomResource {
   /**
@@ -32,14 +32,14 @@ export class AcmeCertificate extends pulumi.CustomResource {
   declare readonly configured: pulumi.Output<boolean | undefined>;
   /** Provider of the hostname's DNS. */
   declare readonly dnsProvider: pulumi.Output<string | undefined>;
-  /** Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh. */
+  /** Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh. */
   declare readonly dnsRecords: pulumi.Output<output.DnsRecord[]>;
   /** RFC 3339 time of expiry. */
   declare readonly expiresAt: pulumi.Output<string | undefined>;
 
   /**
    * A certificate of a hostname that the platform has issued and renews.
-   * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.
+   * It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
    * @param name name of the resource in this program
    * @param args what is declared of the AcmeCertificate
    * @param opts options of the resource

@@ -24,13 +24,13 @@ export class App extends pulumi.CustomResource {
   declare readonly organization: pulumi.Output<string | undefined>;
   /** IPv6 private network the App is on. */
   declare readonly network: pulumi.Output<string | undefined>;
-  /** Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`. */
+  /** Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`. */
   declare readonly forceDestroy: pulumi.Output<boolean>;
   /** Opaque identifier within the platform. */
   declare readonly appId: pulumi.Output<string | undefined>;
-  /** Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer. */
+  /** URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it. */
   declare readonly httpUrl: pulumi.Output<string | undefined>;
-  /** The same for HTTPS services. */
+  /** The same URL for HTTPS services. */
   declare readonly httpsUrl: pulumi.Output<string | undefined>;
 
   /**
@@ -52,6 +52,6 @@ export interface AppArgs {
   organization?: pulumi.Input<string> | undefined;
   /** IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App. */
   network?: pulumi.Input<string> | undefined;
-  /** Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`. */
+  /** Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`. */
   forceDestroy?: pulumi.Input<boolean> | undefined;
 }

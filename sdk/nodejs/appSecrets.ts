@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * Secrets of an App, by name, written together.
- * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+ * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
  */
 export class AppSecrets extends pulumi.CustomResource {
   /**
@@ -23,20 +23,20 @@ export class AppSecrets extends pulumi.CustomResource {
 
   /** App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets. */
   declare readonly app: pulumi.Output<string>;
-  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted. */
+  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted. */
   declare readonly values: pulumi.Output<{ [key: string]: string } | undefined>;
-  /** Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
+  /** Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
   declare readonly valuesVersion: pulumi.Output<number | undefined>;
-  /** Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change. */
+  /** Version of the App's secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets these values. It is 0 after an import, until the first change. */
   declare readonly version: pulumi.Output<number>;
-  /** Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest. */
+  /** Digest of each value as it was written, by name. It is secret, because its digest reveals a value that is easy to guess. */
   declare readonly digests: pulumi.Output<{ [key: string]: string }>;
   /** RFC 3339 time of the last change by this resource. */
   declare readonly updatedAt: pulumi.Output<string | undefined>;
 
   /**
    * Secrets of an App, by name, written together.
-   * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+   * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
    * @param name name of the resource in this program
    * @param args what is declared of the AppSecrets
    * @param opts options of the resource
@@ -50,10 +50,10 @@ export class AppSecrets extends pulumi.CustomResource {
 export interface AppSecretsArgs {
   /** App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets. */
   app: pulumi.Input<string>;
-  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted. */
+  /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted. */
   values?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
-  /** Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it. */
+  /** Write-only form of `values`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valuesVersion` to write it. */
   valuesWo?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
-  /** Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
+  /** Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out. */
   valuesVersion?: pulumi.Input<number> | undefined;
 }

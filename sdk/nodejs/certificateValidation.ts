@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * Waits until the certificate of a hostname is valid.
- * Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+ * While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
  */
 export class CertificateValidation extends pulumi.CustomResource {
   /**
@@ -25,7 +25,7 @@ export class CertificateValidation extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again. */
   declare readonly hostname: pulumi.Output<string>;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate. */
   declare readonly triggers: pulumi.Output<{ [key: string]: string } | undefined>;
   /** Status of the hostname: `active`. */
   declare readonly status: pulumi.Output<string | undefined>;
@@ -34,7 +34,7 @@ export class CertificateValidation extends pulumi.CustomResource {
 
   /**
    * Waits until the certificate of a hostname is valid.
-   * Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+   * While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
    * @param name name of the resource in this program
    * @param args what is declared of the CertificateValidation
    * @param opts options of the resource
@@ -50,6 +50,6 @@ export interface CertificateValidationArgs {
   app: pulumi.Input<string>;
   /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again. */
   hostname: pulumi.Input<string>;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
 }

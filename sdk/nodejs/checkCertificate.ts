@@ -3,12 +3,12 @@ import type * as pulumi from "@pulumi/pulumi";
 import { call, callOutput } from "./runtime.ts";
 import type * as output from "./types/output.ts";
 
-/** Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer. */
+/** Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine accepts no unknown answer. */
 export function checkCertificate(args: CheckCertificateArgs, opts?: pulumi.InvokeOptions): Promise<CheckCertificateResult> {
   return call("checkCertificate", args, opts);
 }
 
-/** Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer. */
+/** Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine accepts no unknown answer. */
 export function checkCertificateOutput(args: CheckCertificateOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<CheckCertificateResult> {
   return callOutput("checkCertificate", args, opts);
 }
@@ -35,7 +35,7 @@ export interface CheckCertificateResult {
   hostname: string;
   /** `active`, `pending_validation` or `pending_ownership`; any other: still being issued. */
   status?: string | undefined;
-  /** Whether an ACME certificate was asked for. */
+  /** Whether an ACME certificate was requested. */
   acmeRequested?: boolean | undefined;
   /** Whether the DNS leads to the App. */
   configured?: boolean | undefined;
@@ -45,7 +45,7 @@ export interface CheckCertificateResult {
   certificates?: output.CertificateEntry[] | undefined;
   /** What must be in the DNS. */
   dnsRequirements?: output.DnsRequirements | undefined;
-  /** RFC 3339 time at which issuing goes on, if it is held up. */
+  /** RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests. */
   rateLimitedUntil?: string | undefined;
   /** What has been found so far. */
   validation?: output.CertificateChallenges | undefined;

@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * Data encrypted with a secret key.
- * Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+ * Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
  */
 export class Ciphertext extends pulumi.CustomResource {
   /**
@@ -27,11 +27,11 @@ export class Ciphertext extends pulumi.CustomResource {
   declare readonly key: pulumi.Output<string>;
   /** The data, base64. Changing it computes the output again. */
   declare readonly plaintext: pulumi.Output<string>;
-  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh. */
   declare readonly keyUpdatedAt: pulumi.Output<string | undefined>;
-  /** Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again. */
+  /** Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again. */
   declare readonly associatedData: pulumi.Output<string | undefined>;
-  /** Random end of the id. */
+  /** Random last part of the id. */
   declare readonly serial: pulumi.Output<string>;
   /** `updatedAt` of the key that the output was computed with. */
   declare readonly madeWith: pulumi.Output<string | undefined>;
@@ -40,7 +40,7 @@ export class Ciphertext extends pulumi.CustomResource {
 
   /**
    * Data encrypted with a secret key.
-   * Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+   * Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
    * @param name name of the resource in this program
    * @param args what is declared of the Ciphertext
    * @param opts options of the resource
@@ -58,8 +58,8 @@ export interface CiphertextArgs {
   key: pulumi.Input<string>;
   /** The data, base64. Changing it computes the output again. */
   plaintext: pulumi.Input<string>;
-  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh. */
   keyUpdatedAt?: pulumi.Input<string> | undefined;
-  /** Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again. */
+  /** Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again. */
   associatedData?: pulumi.Input<string> | undefined;
 }

@@ -5,7 +5,7 @@ import type * as output from "./types/output.ts";
 
 /**
  * A certificate of a hostname that you bring yourself.
- * It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by that TXT record. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
+ * It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program's chain and key.
  */
 export class CustomCertificate extends pulumi.CustomResource {
   /**
@@ -28,9 +28,9 @@ export class CustomCertificate extends pulumi.CustomResource {
   declare readonly hostname: pulumi.Output<string>;
   /** PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one. */
   declare readonly fullchain: pulumi.Output<string>;
-  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`. */
+  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set. */
   declare readonly privateKey: pulumi.Output<string | undefined>;
-  /** Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
+  /** Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
   declare readonly privateKeyVersion: pulumi.Output<number | undefined>;
   /** `active`, `pending_validation` or `pending_ownership`; any other: still being issued. */
   declare readonly status: pulumi.Output<string | undefined>;
@@ -38,7 +38,7 @@ export class CustomCertificate extends pulumi.CustomResource {
   declare readonly configured: pulumi.Output<boolean | undefined>;
   /** Provider of the hostname's DNS. */
   declare readonly dnsProvider: pulumi.Output<string | undefined>;
-  /** Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh. */
+  /** Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh. */
   declare readonly dnsRecords: pulumi.Output<output.DnsRecord[]>;
   /** RFC 3339 time of expiry. */
   declare readonly expiresAt: pulumi.Output<string | undefined>;
@@ -49,7 +49,7 @@ export class CustomCertificate extends pulumi.CustomResource {
 
   /**
    * A certificate of a hostname that you bring yourself.
-   * It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by that TXT record. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
+   * It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program's chain and key.
    * @param name name of the resource in this program
    * @param args what is declared of the CustomCertificate
    * @param opts options of the resource
@@ -67,10 +67,10 @@ export interface CustomCertificateArgs {
   hostname: pulumi.Input<string>;
   /** PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one. */
   fullchain: pulumi.Input<string>;
-  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`. */
+  /** PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set. */
   privateKey?: pulumi.Input<string> | undefined;
-  /** Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it. */
+  /** Write-only form of `privateKey`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `privateKeyVersion` to write it. */
   privateKeyWo?: pulumi.Input<string> | undefined;
-  /** Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
+  /** Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out. */
   privateKeyVersion?: pulumi.Input<number> | undefined;
 }

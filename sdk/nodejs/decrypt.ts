@@ -18,11 +18,11 @@ export interface DecryptArgs {
   app: string;
   /** The key: the `id` of a SecretKey, or its name. */
   key: string;
-  /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
+  /** Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned. */
   minVersion?: number | undefined;
-  /** What encrypt answered, base64. */
+  /** The ciphertext that encrypt returned, base64. */
   ciphertext: string;
-  /** Data that is not in the ciphertext but must be the same for decrypting. */
+  /** Data that is not part of the ciphertext, but must be the same for decrypting. */
   associatedData?: string | undefined;
 }
 
@@ -32,11 +32,11 @@ export interface DecryptOutputArgs {
   app: pulumi.Input<string>;
   /** The key: the `id` of a SecretKey, or its name. */
   key: pulumi.Input<string>;
-  /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
+  /** Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned. */
   minVersion?: pulumi.Input<number> | undefined;
-  /** What encrypt answered, base64. */
+  /** The ciphertext that encrypt returned, base64. */
   ciphertext: pulumi.Input<string>;
-  /** Data that is not in the ciphertext but must be the same for decrypting. */
+  /** Data that is not part of the ciphertext, but must be the same for decrypting. */
   associatedData?: pulumi.Input<string> | undefined;
 }
 

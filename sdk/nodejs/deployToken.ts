@@ -3,8 +3,8 @@ import * as pulumi from "@pulumi/pulumi";
 import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
- * An access token that is good for one App alone.
- * The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
+ * An access token for only one App.
+ * The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
  */
 export class DeployToken extends pulumi.CustomResource {
   /**
@@ -25,18 +25,18 @@ export class DeployToken extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token. */
   declare readonly expiry: pulumi.Output<string>;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created. */
   declare readonly rotationTriggers: pulumi.Output<{ [key: string]: string } | undefined>;
   /** Random name of the token in the state; the service does not know it. */
   declare readonly tokenId: pulumi.Output<string>;
-  /** The token. The service shows it once, and it is kept as a secret. */
+  /** The token. The service returns it only once; the state stores it as a secret. */
   declare readonly token: pulumi.Output<string>;
-  /** RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was created with. */
+  /** RFC 3339 time at which the token expires at the latest. It is approximate, because it is computed with this computer's clock. A token never outlives the token that created it. */
   declare readonly expiresAt: pulumi.Output<string>;
 
   /**
-   * An access token that is good for one App alone.
-   * The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
+   * An access token for only one App.
+   * The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
    * @param name name of the resource in this program
    * @param args what is declared of the DeployToken
    * @param opts options of the resource
@@ -52,6 +52,6 @@ export interface DeployTokenArgs {
   app: pulumi.Input<string>;
   /** Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token. */
   expiry: pulumi.Input<string>;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created. */
   rotationTriggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
 }

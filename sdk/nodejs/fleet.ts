@@ -5,8 +5,8 @@ import type * as input from "./types/input.ts";
 import type * as output from "./types/output.ts";
 
 /**
- * The Machines of one configuration in an App, and how they are changed from one configuration to the next.
- * The fleet keeps as many Machines as wanted in each region. A change of the configuration is rolled out by its strategy: never more than a part of the Machines is missing, and a configuration that fails stops before it reaches the others. An interrupted rollout is continued by the next update.
+ * A group of Machines of an App with one configuration, and the strategy by which they get a new one.
+ * The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
  */
 export class Fleet extends pulumi.CustomResource {
   /**
@@ -33,33 +33,33 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly count: pulumi.Output<number | undefined>;
   /** Regions that `count` is spread over; the first ones get one Machine more. */
   declare readonly spreadOver: pulumi.Output<("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined>;
-  /** Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in. */
+  /** Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted. */
   declare readonly fallbackRegions: pulumi.Output<("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined>;
-  /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
+  /** Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   declare readonly config: pulumi.Output<output.MachineConfig>;
-  /** Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
+  /** Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist. */
   declare readonly volume: pulumi.Output<output.FleetVolume | undefined>;
-  /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
+  /** Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`. */
   declare readonly deleteVolumes: pulumi.Output<boolean>;
-  /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
+  /** Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it. */
   declare readonly minSecretsVersion: pulumi.Output<number | undefined>;
-  /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone. */
+  /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed. */
   declare readonly memoryLimitMb: pulumi.Output<number | undefined>;
   /** Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`. */
   declare readonly standbys: pulumi.Output<number>;
-  /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
+  /** Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here. */
   declare readonly adopt: pulumi.Output<string[] | undefined>;
-  /** How the Machines are changed from one configuration to the next; rolling when left out. */
+  /** The strategy by which Machines get a new configuration; `rolling` when left out. */
   declare readonly strategy: pulumi.Output<output.FleetStrategy | undefined>;
-  /** Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`. */
+  /** Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`. */
   declare readonly promoted: pulumi.Output<boolean>;
-  /** What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`. */
+  /** What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`. */
   declare readonly onFailure: pulumi.Output<"stop" | "rollback">;
-  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it. */
+  /** Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it. */
   declare readonly releaseCommand: pulumi.Output<string[] | undefined>;
-  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`. */
+  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`. */
   declare readonly restartOnce: pulumi.Output<boolean>;
-  /** Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`. */
+  /** Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`. */
   declare readonly progressDeadline: pulumi.Output<string>;
   /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
   declare readonly startDeadline: pulumi.Output<string | undefined>;
@@ -69,24 +69,24 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly machines: pulumi.Output<output.FleetMember[]>;
   /** `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped. */
   declare readonly rollout: pulumi.Output<string>;
-  /** While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits. */
+  /** While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 hexadecimal digits. */
   declare readonly awaited: pulumi.Output<string | undefined>;
-  /** True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion. */
+  /** True after a rollout that failed when its configuration had been promoted: the next update continues without another promotion. */
   declare readonly gatePassed: pulumi.Output<boolean | undefined>;
   /** The image that the Machines run, with its digest. */
   declare readonly image: pulumi.Output<string | undefined>;
-  /** What others have changed, as the last refresh saw it; the next update repairs it. */
+  /** Changes by others that the last refresh found; the next update repairs them. */
   declare readonly drift: pulumi.Output<string[]>;
   /** While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns. */
   declare readonly committed: pulumi.Output<output.MachineConfig | undefined>;
-  /** Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached. */
+  /** Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, stopped and kept Machines, those without traffic yet, and those whose hosts cannot be reached. */
   declare readonly otherMachines: pulumi.Output<string[] | undefined>;
-  /** Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did. */
+  /** Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier. */
   declare readonly volumes: pulumi.Output<string[] | undefined>;
 
   /**
-   * The Machines of one configuration in an App, and how they are changed from one configuration to the next.
-   * The fleet keeps as many Machines as wanted in each region. A change of the configuration is rolled out by its strategy: never more than a part of the Machines is missing, and a configuration that fails stops before it reaches the others. An interrupted rollout is continued by the next update.
+   * A group of Machines of an App with one configuration, and the strategy by which they get a new one.
+   * The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
    * @param name name of the resource in this program
    * @param args what is declared of the Fleet
    * @param opts options of the resource
@@ -100,7 +100,7 @@ export class Fleet extends pulumi.CustomResource {
 export interface FleetArgs {
   /** App the Machines run in: the `id` of an App. Changing it replaces the fleet. */
   app: pulumi.Input<string>;
-  /** Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet. */
+  /** Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it, for example `web-ams-1`. The resource's name when left out. Changing it replaces the fleet. */
   name?: pulumi.Input<string> | undefined;
   /** Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`. */
   regions?: pulumi.Input<{ [key: string]: pulumi.Input<number> }> | undefined;
@@ -108,33 +108,33 @@ export interface FleetArgs {
   count?: pulumi.Input<number> | undefined;
   /** Regions that `count` is spread over; the first ones get one Machine more. */
   spreadOver?: pulumi.Input<pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})>[]> | undefined;
-  /** Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in. */
+  /** Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted. */
   fallbackRegions?: pulumi.Input<pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})>[]> | undefined;
-  /** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
+  /** Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
   config: pulumi.Input<input.MachineConfig>;
-  /** Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
+  /** Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist. */
   volume?: pulumi.Input<input.FleetVolume> | undefined;
-  /** Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`. */
+  /** Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`. */
   deleteVolumes?: pulumi.Input<boolean> | undefined;
-  /** Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back. */
+  /** Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it. */
   minSecretsVersion?: pulumi.Input<number | pulumi.Input<number>[]> | undefined;
-  /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone. */
+  /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed. */
   memoryLimitMb?: pulumi.Input<number> | undefined;
   /** Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`. */
   standbys?: pulumi.Input<number> | undefined;
-  /** Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here. */
+  /** Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here. */
   adopt?: pulumi.Input<pulumi.Input<string>[]> | undefined;
-  /** How the Machines are changed from one configuration to the next; rolling when left out. */
+  /** The strategy by which Machines get a new configuration; `rolling` when left out. */
   strategy?: pulumi.Input<input.FleetStrategy> | undefined;
-  /** Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`. */
+  /** Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`. */
   promoted?: pulumi.Input<boolean> | undefined;
-  /** What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`. */
+  /** What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`. */
   onFailure?: pulumi.Input<"stop" | "rollback"> | undefined;
-  /** Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it. */
+  /** Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it. */
   releaseCommand?: pulumi.Input<pulumi.Input<string>[]> | undefined;
-  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`. */
+  /** Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`. */
   restartOnce?: pulumi.Input<boolean> | undefined;
-  /** Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`. */
+  /** Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`. */
   progressDeadline?: pulumi.Input<string> | undefined;
   /** Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`. */
   startDeadline?: pulumi.Input<string> | undefined;

@@ -46,8 +46,8 @@ export interface GetAppResult {
   cnameTarget?: string | undefined;
   /** Role of the App, for example `postgres_cluster`. */
   role?: string | undefined;
-  /** Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer. */
+  /** URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it. */
   httpUrl?: string | undefined;
-  /** The same for HTTPS services. */
+  /** The same URL for HTTPS services. */
   httpsUrl?: string | undefined;
 }

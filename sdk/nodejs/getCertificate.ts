@@ -35,7 +35,7 @@ export interface GetCertificateResult {
   hostname: string;
   /** `active`, `pending_validation` or `pending_ownership`; any other: still being issued. */
   status?: string | undefined;
-  /** Whether an ACME certificate was asked for. */
+  /** Whether an ACME certificate was requested. */
   acmeRequested?: boolean | undefined;
   /** Whether the DNS leads to the App. */
   configured?: boolean | undefined;
@@ -45,7 +45,7 @@ export interface GetCertificateResult {
   certificates?: output.CertificateEntry[] | undefined;
   /** What must be in the DNS. */
   dnsRequirements?: output.DnsRequirements | undefined;
-  /** RFC 3339 time at which issuing goes on, if it is held up. */
+  /** RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests. */
   rateLimitedUntil?: string | undefined;
   /** What has been found so far. */
   validation?: output.CertificateChallenges | undefined;

@@ -3,12 +3,12 @@ import type * as pulumi from "@pulumi/pulumi";
 import { call, callOutput } from "./runtime.ts";
 import type * as output from "./types/output.ts";
 
-/** Lists the hostnames of an App that have certificates or ask for them. */
+/** Lists the hostnames of an App that have or request certificates. */
 export function getCertificates(args: GetCertificatesArgs, opts?: pulumi.InvokeOptions): Promise<GetCertificatesResult> {
   return call("getCertificates", args, opts);
 }
 
-/** Lists the hostnames of an App that have certificates or ask for them. */
+/** Lists the hostnames of an App that have or request certificates. */
 export function getCertificatesOutput(args: GetCertificatesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetCertificatesResult> {
   return callOutput("getCertificates", args, opts);
 }
@@ -17,7 +17,7 @@ export function getCertificatesOutput(args: GetCertificatesOutputArgs, opts?: pu
 export interface GetCertificatesArgs {
   /** App to read: the `id` of an App. */
   app: string;
-  /** Only hostnames that hold this text. */
+  /** Only hostnames that contain this text. */
   filter?: string | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface GetCertificatesArgs {
 export interface GetCertificatesOutputArgs {
   /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
-  /** Only hostnames that hold this text. */
+  /** Only hostnames that contain this text. */
   filter?: pulumi.Input<string> | undefined;
 }
 

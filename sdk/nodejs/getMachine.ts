@@ -5,7 +5,7 @@ import type * as output from "./types/output.ts";
 
 /**
  * Looks up a Machine.
- * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+ * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachine(args: GetMachineArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineResult> {
   return call("getMachine", args, opts);
@@ -13,7 +13,7 @@ export function getMachine(args: GetMachineArgs, opts?: pulumi.InvokeOptions): P
 
 /**
  * Looks up a Machine.
- * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+ * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachineOutput(args: GetMachineOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineResult> {
   return callOutput("getMachine", args, opts);
@@ -63,7 +63,7 @@ export interface GetMachineResult {
   createdAt?: string | undefined;
   /** RFC 3339 time of the last change. */
   updatedAt?: string | undefined;
-  /** The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable. */
+  /** The configuration, with the fields of a Machine's `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable. */
   config?: output.MachineConfig | undefined;
   /** The image that runs. */
   imageRef?: output.ImageDetails | undefined;

@@ -32,6 +32,6 @@ export interface GetMachineMemoryOutputArgs {
 export interface GetMachineMemoryResult {
   /** Memory limit in MB. */
   limitMb: number;
-  /** Memory in MB that the limit could be raised by. */
+  /** Memory in MB by which the limit could be raised. */
   availableMb: number;
 }

@@ -21,7 +21,7 @@ export interface GetMachineProcessesArgs {
   machine: string;
   /** Field to sort by: `pid`, `cpu`, `rss`, `rtime`, `stime` or `command`. Default: `"pid"`. */
   sortBy?: "pid" | "cpu" | "rss" | "rtime" | "stime" | "command" | undefined;
-  /** `asc` or `desc`. Default: `"asc"`. */
+  /** Order: `asc` or `desc`. Default: `"asc"`. */
   order?: "asc" | "desc" | undefined;
 }
 
@@ -33,12 +33,12 @@ export interface GetMachineProcessesOutputArgs {
   machine: pulumi.Input<string>;
   /** Field to sort by: `pid`, `cpu`, `rss`, `rtime`, `stime` or `command`. Default: `"pid"`. */
   sortBy?: pulumi.Input<"pid" | "cpu" | "rss" | "rtime" | "stime" | "command"> | undefined;
-  /** `asc` or `desc`. Default: `"asc"`. */
+  /** Order: `asc` or `desc`. Default: `"asc"`. */
   order?: pulumi.Input<"asc" | "desc"> | undefined;
 }
 
 /** What getMachineProcesses answers. */
 export interface GetMachineProcessesResult {
-  /** The processes, in the order asked for. */
+  /** The processes, in the requested order. */
   processes: output.ProcessDetails[];
 }

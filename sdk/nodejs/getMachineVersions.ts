@@ -5,7 +5,7 @@ import type * as output from "./types/output.ts";
 
 /**
  * Lists the versions of a Machine's configuration, newest first.
- * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+ * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachineVersions(args: GetMachineVersionsArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineVersionsResult> {
   return call("getMachineVersions", args, opts);
@@ -13,7 +13,7 @@ export function getMachineVersions(args: GetMachineVersionsArgs, opts?: pulumi.I
 
 /**
  * Lists the versions of a Machine's configuration, newest first.
- * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+ * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachineVersionsOutput(args: GetMachineVersionsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineVersionsResult> {
   return callOutput("getMachineVersions", args, opts);

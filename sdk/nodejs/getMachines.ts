@@ -5,7 +5,7 @@ import type * as output from "./types/output.ts";
 
 /**
  * Lists the Machines of an App.
- * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+ * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachines(args: GetMachinesArgs, opts?: pulumi.InvokeOptions): Promise<GetMachinesResult> {
   return call("getMachines", args, opts);
@@ -13,7 +13,7 @@ export function getMachines(args: GetMachinesArgs, opts?: pulumi.InvokeOptions):
 
 /**
  * Lists the Machines of an App.
- * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+ * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachinesOutput(args: GetMachinesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachinesResult> {
   return callOutput("getMachines", args, opts);

@@ -4,7 +4,7 @@ import { call, callOutput } from "./runtime.ts";
 import type * as output from "./types/output.ts";
 
 /**
- * Lists the Machines of an organization, the ones that changed longest ago first.
+ * Lists the Machines of an organization, in the order of their last change, the oldest first.
  * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
  */
 export function getOrgMachines(args?: GetOrgMachinesArgs, opts?: pulumi.InvokeOptions): Promise<GetOrgMachinesResult> {
@@ -12,7 +12,7 @@ export function getOrgMachines(args?: GetOrgMachinesArgs, opts?: pulumi.InvokeOp
 }
 
 /**
- * Lists the Machines of an organization, the ones that changed longest ago first.
+ * Lists the Machines of an organization, in the order of their last change, the oldest first.
  * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
  */
 export function getOrgMachinesOutput(args?: GetOrgMachinesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetOrgMachinesResult> {
@@ -23,11 +23,11 @@ export function getOrgMachinesOutput(args?: GetOrgMachinesOutputArgs, opts?: pul
 export interface GetOrgMachinesArgs {
   /** Slug of the organization; the provider's `organization` when left out. */
   organization?: string | undefined;
-  /** Only of this region. */
+  /** Only Machines in this region. */
   region?: string | undefined;
   /** Only Machines in one of these states; in any when left out. */
   states?: ("created" | "started" | "stopped" | "suspended")[] | undefined;
-  /** List what is destroyed too. */
+  /** Whether destroyed Machines are listed too. */
   includeDeleted?: boolean | undefined;
   /** Only Machines that changed after this RFC 3339 time. */
   updatedAfter?: string | undefined;
@@ -37,11 +37,11 @@ export interface GetOrgMachinesArgs {
 export interface GetOrgMachinesOutputArgs {
   /** Slug of the organization; the provider's `organization` when left out. */
   organization?: pulumi.Input<string> | undefined;
-  /** Only of this region. */
+  /** Only Machines in this region. */
   region?: pulumi.Input<string> | undefined;
   /** Only Machines in one of these states; in any when left out. */
   states?: pulumi.Input<pulumi.Input<"created" | "started" | "stopped" | "suspended">[]> | undefined;
-  /** List what is destroyed too. */
+  /** Whether destroyed Machines are listed too. */
   includeDeleted?: pulumi.Input<boolean> | undefined;
   /** Only Machines that changed after this RFC 3339 time. */
   updatedAfter?: pulumi.Input<string> | undefined;

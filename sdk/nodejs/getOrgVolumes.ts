@@ -4,7 +4,7 @@ import { call, callOutput } from "./runtime.ts";
 import type * as output from "./types/output.ts";
 
 /**
- * Lists the volumes of an organization, the ones that changed longest ago first.
+ * Lists the volumes of an organization, in the order of their last change, the oldest first.
  * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
  */
 export function getOrgVolumes(args?: GetOrgVolumesArgs, opts?: pulumi.InvokeOptions): Promise<GetOrgVolumesResult> {
@@ -12,7 +12,7 @@ export function getOrgVolumes(args?: GetOrgVolumesArgs, opts?: pulumi.InvokeOpti
 }
 
 /**
- * Lists the volumes of an organization, the ones that changed longest ago first.
+ * Lists the volumes of an organization, in the order of their last change, the oldest first.
  * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
  */
 export function getOrgVolumesOutput(args?: GetOrgVolumesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetOrgVolumesResult> {
@@ -23,11 +23,11 @@ export function getOrgVolumesOutput(args?: GetOrgVolumesOutputArgs, opts?: pulum
 export interface GetOrgVolumesArgs {
   /** Slug of the organization; the provider's `organization` when left out. */
   organization?: string | undefined;
-  /** Only of this region. */
+  /** Only Machines in this region. */
   region?: string | undefined;
   /** Only volumes in one of these states, for example `created`; in any when left out. */
   states?: string[] | undefined;
-  /** List what is destroyed too. */
+  /** Whether destroyed Machines are listed too. */
   includeDeleted?: boolean | undefined;
   /** Only volumes that changed after this RFC 3339 time. */
   updatedAfter?: string | undefined;
@@ -37,11 +37,11 @@ export interface GetOrgVolumesArgs {
 export interface GetOrgVolumesOutputArgs {
   /** Slug of the organization; the provider's `organization` when left out. */
   organization?: pulumi.Input<string> | undefined;
-  /** Only of this region. */
+  /** Only Machines in this region. */
   region?: pulumi.Input<string> | undefined;
   /** Only volumes in one of these states, for example `created`; in any when left out. */
   states?: pulumi.Input<pulumi.Input<string>[]> | undefined;
-  /** List what is destroyed too. */
+  /** Whether destroyed Machines are listed too. */
   includeDeleted?: pulumi.Input<boolean> | undefined;
   /** Only volumes that changed after this RFC 3339 time. */
   updatedAfter?: pulumi.Input<string> | undefined;

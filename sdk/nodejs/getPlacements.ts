@@ -20,7 +20,7 @@ export interface GetPlacementsArgs {
   organization?: string | undefined;
   /** Regions, parts of the world, `any`, separated by commas, for example `"lhr,eu"`. Default: `"[region],any"`. */
   region?: string | undefined;
-  /** Machines to place; 0 asks how many each region takes. Default: `0`. */
+  /** Number of Machines to place; 0 shows how many fit into each region. Default: `0`. */
   count?: number | undefined;
   /** Size of each Machine; performance-1x when left out. */
   compute?: output.MachineGuest | undefined;
@@ -28,7 +28,7 @@ export interface GetPlacementsArgs {
   volumeName?: string | undefined;
   /** Bytes of a volume to create for each Machine. */
   volumeSizeBytes?: number | undefined;
-  /** How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count. */
+  /** Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1). */
   weights?: { [key: string]: number } | undefined;
 }
 
@@ -38,7 +38,7 @@ export interface GetPlacementsOutputArgs {
   organization?: pulumi.Input<string> | undefined;
   /** Regions, parts of the world, `any`, separated by commas, for example `"lhr,eu"`. Default: `"[region],any"`. */
   region?: pulumi.Input<string> | undefined;
-  /** Machines to place; 0 asks how many each region takes. Default: `0`. */
+  /** Number of Machines to place; 0 shows how many fit into each region. Default: `0`. */
   count?: pulumi.Input<number> | undefined;
   /** Size of each Machine; performance-1x when left out. */
   compute?: pulumi.Input<input.MachineGuest> | undefined;
@@ -46,7 +46,7 @@ export interface GetPlacementsOutputArgs {
   volumeName?: pulumi.Input<string> | undefined;
   /** Bytes of a volume to create for each Machine. */
   volumeSizeBytes?: pulumi.Input<number> | undefined;
-  /** How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count. */
+  /** Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1). */
   weights?: pulumi.Input<{ [key: string]: pulumi.Input<number> }> | undefined;
 }
 

@@ -18,7 +18,7 @@ export interface GetSecretArgs {
   app: string;
   /** Name of the secret, or the `id` of a Secret. */
   name: string;
-  /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
+  /** Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned. */
   minVersion?: number | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface GetSecretOutputArgs {
   app: pulumi.Input<string>;
   /** Name of the secret, or the `id` of a Secret. */
   name: pulumi.Input<string>;
-  /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
+  /** Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned. */
   minVersion?: pulumi.Input<number> | undefined;
 }
 
@@ -38,7 +38,7 @@ export interface GetSecretResult {
   id: string;
   /** Name. */
   name: string;
-  /** Changes with the value; the value cannot be found from it. */
+  /** Digest that changes with the value. The value cannot be derived from it. */
   digest?: string | undefined;
   /** RFC 3339 time of creation. */
   createdAt?: string | undefined;

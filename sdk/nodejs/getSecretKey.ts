@@ -18,7 +18,7 @@ export interface GetSecretKeyArgs {
   app: string;
   /** The key: the `id` of a SecretKey, or its name. */
   key: string;
-  /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
+  /** Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned. */
   minVersion?: number | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface GetSecretKeyOutputArgs {
   app: pulumi.Input<string>;
   /** The key: the `id` of a SecretKey, or its name. */
   key: pulumi.Input<string>;
-  /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
+  /** Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned. */
   minVersion?: pulumi.Input<number> | undefined;
 }
 

@@ -19,7 +19,7 @@ export interface GetSecretKeysArgs {
   app: string;
   /** Only keys of these kinds. */
   types?: ("nacl_auth" | "hs256" | "hs384" | "hs512" | "es256" | "nacl_sign" | "nacl_secretbox" | "xaes256gcm" | "nacl_box")[] | undefined;
-  /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
+  /** Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned. */
   minVersion?: number | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface GetSecretKeysOutputArgs {
   app: pulumi.Input<string>;
   /** Only keys of these kinds. */
   types?: pulumi.Input<pulumi.Input<"nacl_auth" | "hs256" | "hs384" | "hs512" | "es256" | "nacl_sign" | "nacl_secretbox" | "xaes256gcm" | "nacl_box">[]> | undefined;
-  /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
+  /** Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned. */
   minVersion?: pulumi.Input<number> | undefined;
 }
 

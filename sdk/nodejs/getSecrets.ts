@@ -17,7 +17,7 @@ export function getSecretsOutput(args: GetSecretsOutputArgs, opts?: pulumi.Invok
 export interface GetSecretsArgs {
   /** App to read: the `id` of an App. */
   app: string;
-  /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
+  /** Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned. */
   minVersion?: number | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface GetSecretsArgs {
 export interface GetSecretsOutputArgs {
   /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
-  /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
+  /** Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned. */
   minVersion?: pulumi.Input<number> | undefined;
 }
 

@@ -58,7 +58,7 @@ export interface GetVolumeResult {
   attachedAllocId?: string | undefined;
   /** Whether snapshots are taken on a schedule. */
   autoBackupEnabled?: boolean | undefined;
-  /** Days a snapshot is kept. */
+  /** Days that a snapshot is stored. */
   snapshotRetention?: number | undefined;
   /** `ok`, `unknown` or `unreachable`. */
   hostStatus?: string | undefined;
@@ -66,7 +66,7 @@ export interface GetVolumeResult {
   hostDedicationId?: string | undefined;
   /** Features of the host. */
   hostFeatures?: string[] | undefined;
-  /** Features asked of the host. */
+  /** Features that the host must offer. */
   requiredHostFeatures?: string[] | undefined;
   /** Bytes in a block; left out of a summary. */
   blockSize?: number | undefined;

@@ -20,7 +20,7 @@ export class IpAssignment extends pulumi.CustomResource {
 
   /** App the address leads to: the `id` of an App. Changing it replaces the address. */
   declare readonly app: pulumi.Output<string>;
-  /** Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address. */
+  /** Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address. */
   declare readonly type: pulumi.Output<"v4" | "v6" | "shared_v4" | "private_v6" | "egress_v4" | "egress_v6" | "egress_pair">;
   /** Region the address leads to, or `global`. */
   declare readonly region: pulumi.Output<string | undefined>;
@@ -30,7 +30,7 @@ export class IpAssignment extends pulumi.CustomResource {
   declare readonly organization: pulumi.Output<string | undefined>;
   /** Service the address is for. Changing it replaces the address. */
   declare readonly serviceName: pulumi.Output<string | undefined>;
-  /** The address; for an `egress_pair` both, as `v4,v6`. */
+  /** The address; for an `egress_pair`, both as `v4,v6`. */
   declare readonly ip: pulumi.Output<string>;
   /** The IPv4 address, if it is or has one. */
   declare readonly v4: pulumi.Output<string | undefined>;
@@ -58,7 +58,7 @@ export class IpAssignment extends pulumi.CustomResource {
 export interface IpAssignmentArgs {
   /** App the address leads to: the `id` of an App. Changing it replaces the address. */
   app: pulumi.Input<string>;
-  /** Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address. */
+  /** Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address. */
   type: pulumi.Input<"v4" | "v6" | "shared_v4" | "private_v6" | "egress_v4" | "egress_v6" | "egress_pair">;
   /** Region the address leads to; `global` when left out. Changing it replaces the address. */
   region?: pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})> | undefined;

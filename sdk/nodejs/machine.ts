@@ -28,35 +28,35 @@ export class Machine extends pulumi.CustomResource {
   declare readonly region: pulumi.Output<string | undefined>;
   /** Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`. */
   declare readonly fallbackRegions: pulumi.Output<("ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {}))[] | undefined>;
-  /** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
+  /** Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine. */
   declare readonly config: pulumi.Output<output.MachineConfig>;
   /** State of the Machine. */
   declare readonly state: pulumi.Output<string>;
   /** Whether the platform's proxy leaves the Machine out. Default: `false`. */
   declare readonly cordoned: pulumi.Output<boolean>;
-  /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone. */
+  /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed. */
   declare readonly memoryLimitMb: pulumi.Output<number | undefined>;
-  /** Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
+  /** Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it. */
   declare readonly minSecretsVersion: pulumi.Output<number | undefined>;
-  /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
+  /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that. */
   declare readonly restart: pulumi.Output<output.RestartTriggers | undefined>;
-  /** Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none. */
+  /** Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version. */
   declare readonly reload: pulumi.Output<output.ReloadTriggers | undefined>;
-  /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
+  /** Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks. */
   declare readonly waitForChecks: pulumi.Output<boolean | undefined>;
-  /** Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched. */
+  /** Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched. */
   declare readonly minHealthySeconds: pulumi.Output<number | undefined>;
-  /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`. */
+  /** What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`. */
   declare readonly onUpdateFailure: pulumi.Output<"keep" | "rollback">;
-  /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`. */
+  /** Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`. */
   declare readonly recreate: pulumi.Output<boolean>;
-  /** Lets the deletion kill the Machine when stopping it fails. Default: `false`. */
+  /** Allows the deletion to kill the Machine if stopping it fails. Default: `false`. */
   declare readonly forceDestroy: pulumi.Output<boolean>;
   /** Identifier within the App; stable for life. */
   declare readonly machineId: pulumi.Output<string>;
   /** Identifier of the configuration's version, 26 characters. */
   declare readonly version: pulumi.Output<string | undefined>;
-  /** Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well. */
+  /** The reason why the Machine does not run or ended with an error although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure. */
   declare readonly failure: pulumi.Output<string | undefined>;
   /** IPv6 address on the private network. */
   declare readonly privateIp: pulumi.Output<string | undefined>;
@@ -92,28 +92,28 @@ export interface MachineArgs {
   region?: pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})> | undefined;
   /** Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`. */
   fallbackRegions?: pulumi.Input<pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})>[]> | undefined;
-  /** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
+  /** Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine. */
   config: pulumi.Input<input.MachineConfig>;
-  /** Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on. */
+  /** Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone. */
   state?: pulumi.Input<"started" | "stopped" | "suspended"> | undefined;
   /** Whether the platform's proxy leaves the Machine out. Default: `false`. */
   cordoned?: pulumi.Input<boolean> | undefined;
-  /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone. */
+  /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed. */
   memoryLimitMb?: pulumi.Input<number> | undefined;
-  /** Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
+  /** Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it. */
   minSecretsVersion?: pulumi.Input<number | pulumi.Input<number>[]> | undefined;
-  /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
+  /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that. */
   restart?: pulumi.Input<input.RestartTriggers> | undefined;
-  /** Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none. */
+  /** Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version. */
   reload?: pulumi.Input<input.ReloadTriggers> | undefined;
-  /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
+  /** Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks. */
   waitForChecks?: pulumi.Input<boolean> | undefined;
-  /** Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched. */
+  /** Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched. */
   minHealthySeconds?: pulumi.Input<number> | undefined;
-  /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`. */
+  /** What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`. */
   onUpdateFailure?: pulumi.Input<"keep" | "rollback"> | undefined;
-  /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`. */
+  /** Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`. */
   recreate?: pulumi.Input<boolean> | undefined;
-  /** Lets the deletion kill the Machine when stopping it fails. Default: `false`. */
+  /** Allows the deletion to kill the Machine if stopping it fails. Default: `false`. */
   forceDestroy?: pulumi.Input<boolean> | undefined;
 }

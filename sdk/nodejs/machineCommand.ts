@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * Commands that are run in a Machine when this is created, changed and deleted.
- * A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.
+ * If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
  */
 export class MachineCommand extends pulumi.CustomResource {
   /**
@@ -29,13 +29,13 @@ export class MachineCommand extends pulumi.CustomResource {
   declare readonly create: pulumi.Output<string[] | undefined>;
   /** Command and arguments to run when any input but `delete` changes; those of `create` when left out. */
   declare readonly update: pulumi.Output<string[] | undefined>;
-  /** Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out. */
+  /** Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out. */
   declare readonly delete: pulumi.Output<string[] | undefined>;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run. */
   declare readonly triggers: pulumi.Output<{ [key: string]: string } | undefined>;
   /** Standard input of the commands. */
   declare readonly stdin: pulumi.Output<string | undefined>;
-  /** Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`. */
+  /** Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`. */
   declare readonly timeout: pulumi.Output<string | undefined>;
   /** Container to run them in; the Machine's main one when left out. */
   declare readonly container: pulumi.Output<string | undefined>;
@@ -43,16 +43,16 @@ export class MachineCommand extends pulumi.CustomResource {
   declare readonly machineId: pulumi.Output<string>;
   /** Random identifier of this resource among those of the Machine. */
   declare readonly commandId: pulumi.Output<string>;
-  /** What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret. */
+  /** Standard output of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret. */
   declare readonly stdout: pulumi.Output<string | undefined>;
-  /** What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret. */
+  /** Standard error of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret. */
   declare readonly stderr: pulumi.Output<string | undefined>;
-  /** Exit code of the last command, 0. */
+  /** Exit code of the last command. It is 0, because any other code fails the operation. */
   declare readonly exitCode: pulumi.Output<number | undefined>;
 
   /**
    * Commands that are run in a Machine when this is created, changed and deleted.
-   * A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.
+   * If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
    * @param name name of the resource in this program
    * @param args what is declared of the MachineCommand
    * @param opts options of the resource
@@ -72,13 +72,13 @@ export interface MachineCommandArgs {
   create?: pulumi.Input<pulumi.Input<string>[]> | undefined;
   /** Command and arguments to run when any input but `delete` changes; those of `create` when left out. */
   update?: pulumi.Input<pulumi.Input<string>[]> | undefined;
-  /** Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out. */
+  /** Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out. */
   delete?: pulumi.Input<pulumi.Input<string>[]> | undefined;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
   /** Standard input of the commands. */
   stdin?: pulumi.Input<string> | undefined;
-  /** Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`. */
+  /** Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`. */
   timeout?: pulumi.Input<string> | undefined;
   /** Container to run them in; the Machine's main one when left out. */
   container?: pulumi.Input<string> | undefined;

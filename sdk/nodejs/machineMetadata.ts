@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * Metadata keys on a Machine that is managed elsewhere.
- * It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+ * It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
  */
 export class MachineMetadata extends pulumi.CustomResource {
   /**
@@ -25,16 +25,16 @@ export class MachineMetadata extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** The Machine: the `id` of a Machine. Changing it replaces the MachineMetadata. */
   declare readonly machine: pulumi.Output<string>;
-  /** Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone. */
+  /** Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone. */
   declare readonly values: pulumi.Output<{ [key: string]: string }>;
-  /** Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`. */
+  /** Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`. */
   declare readonly adopt: pulumi.Output<boolean>;
   /** Identifier of the Machine within its App. */
   declare readonly machineId: pulumi.Output<string>;
 
   /**
    * Metadata keys on a Machine that is managed elsewhere.
-   * It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+   * It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
    * @param name name of the resource in this program
    * @param args what is declared of the MachineMetadata
    * @param opts options of the resource
@@ -50,8 +50,8 @@ export interface MachineMetadataArgs {
   app: pulumi.Input<string>;
   /** The Machine: the `id` of a Machine. Changing it replaces the MachineMetadata. */
   machine: pulumi.Input<string>;
-  /** Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone. */
+  /** Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone. */
   values: pulumi.Input<{ [key: string]: pulumi.Input<string> }>;
-  /** Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`. */
+  /** Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`. */
   adopt?: pulumi.Input<boolean> | undefined;
 }

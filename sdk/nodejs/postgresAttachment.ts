@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
- * An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
+ * An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
  */
 export class PostgresAttachment extends pulumi.CustomResource {
   /**
@@ -25,13 +25,13 @@ export class PostgresAttachment extends pulumi.CustomResource {
   declare readonly cluster: pulumi.Output<string>;
   /** App to attach it to: the `id` of an App. Changing it replaces the attachment. */
   declare readonly app: pulumi.Output<string>;
-  /** Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out. */
+  /** Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out. */
   declare readonly secretName: pulumi.Output<string | undefined>;
   /** The connection URI itself; built from `user`, `password` and `database` when left out. */
   declare readonly uri: pulumi.Output<string | undefined>;
   /** User to connect as: the `id` of a PostgresUser; the cluster's first user when left out. */
   declare readonly user: pulumi.Output<string | undefined>;
-  /** Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out. */
+  /** Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service. */
   declare readonly password: pulumi.Output<string | undefined>;
   /** Database to connect to: the `id` of a PostgresDatabase; the cluster's first database when left out. */
   declare readonly database: pulumi.Output<string | undefined>;
@@ -41,12 +41,12 @@ export class PostgresAttachment extends pulumi.CustomResource {
   declare readonly secretDigest: pulumi.Output<string | undefined>;
   /** RFC 3339 time at which the secret was set here. */
   declare readonly secretUpdatedAt: pulumi.Output<string | undefined>;
-  /** Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it. */
+  /** Version of the App's secrets since the secret was set; 0 if none was set. A Machine with this as `minSecretsVersion` gets the secret. */
   declare readonly secretsVersion: pulumi.Output<number>;
 
   /**
    * Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
-   * An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
+   * An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
    * @param name name of the resource in this program
    * @param args what is declared of the PostgresAttachment
    * @param opts options of the resource
@@ -62,13 +62,13 @@ export interface PostgresAttachmentArgs {
   cluster: pulumi.Input<string>;
   /** App to attach it to: the `id` of an App. Changing it replaces the attachment. */
   app: pulumi.Input<string>;
-  /** Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out. */
+  /** Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out. */
   secretName?: pulumi.Input<string> | undefined;
   /** The connection URI itself; built from `user`, `password` and `database` when left out. */
   uri?: pulumi.Input<string> | undefined;
   /** User to connect as: the `id` of a PostgresUser; the cluster's first user when left out. */
   user?: pulumi.Input<string> | undefined;
-  /** Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out. */
+  /** Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service. */
   password?: pulumi.Input<string> | undefined;
   /** Database to connect to: the `id` of a PostgresDatabase; the cluster's first database when left out. */
   database?: pulumi.Input<string> | undefined;

@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * A backup of a Postgres cluster, taken when the resource is created.
- * The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
+ * The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
  */
 export class PostgresBackup extends pulumi.CustomResource {
   /**
@@ -25,7 +25,7 @@ export class PostgresBackup extends pulumi.CustomResource {
   declare readonly cluster: pulumi.Output<string>;
   /** `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`. */
   declare readonly type: pulumi.Output<"full" | "incr" | "diff">;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created. */
   declare readonly triggers: pulumi.Output<{ [key: string]: string } | undefined>;
   /** Identifier within the cluster. */
   declare readonly backupId: pulumi.Output<string>;
@@ -37,12 +37,12 @@ export class PostgresBackup extends pulumi.CustomResource {
   declare readonly startedAt: pulumi.Output<string | undefined>;
   /** RFC 3339 time it ended. */
   declare readonly finishedAt: pulumi.Output<string | undefined>;
-  /** True once the service lists it no longer: it cannot be restored any more. */
+  /** True once the service no longer lists it: it can no longer be restored. */
   declare readonly expired: pulumi.Output<boolean | undefined>;
 
   /**
    * A backup of a Postgres cluster, taken when the resource is created.
-   * The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
+   * The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
    * @param name name of the resource in this program
    * @param args what is declared of the PostgresBackup
    * @param opts options of the resource
@@ -58,6 +58,6 @@ export interface PostgresBackupArgs {
   cluster: pulumi.Input<string>;
   /** `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`. */
   type?: pulumi.Input<"full" | "incr" | "diff"> | undefined;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
 }

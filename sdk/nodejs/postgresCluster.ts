@@ -6,7 +6,7 @@ import type * as output from "./types/output.ts";
 
 /**
  * A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
- * No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.
+ * No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
  */
 export class PostgresCluster extends pulumi.CustomResource {
   /**
@@ -39,11 +39,11 @@ export class PostgresCluster extends pulumi.CustomResource {
   declare readonly poolMode: pulumi.Output<"session" | "transaction" | undefined>;
   /** Whether the extension PostGIS may be installed. */
   declare readonly postgisEnabled: pulumi.Output<boolean | undefined>;
-  /** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
+  /** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster. */
   declare readonly restore: pulumi.Output<output.PostgresClusterRestore | undefined>;
-  /** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
+  /** Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster. */
   declare readonly fork: pulumi.Output<output.PostgresClusterFork | undefined>;
-  /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`. */
+  /** Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`. */
   declare readonly deletionProtection: pulumi.Output<boolean>;
   /** Identifier. */
   declare readonly clusterId: pulumi.Output<string>;
@@ -78,7 +78,7 @@ export class PostgresCluster extends pulumi.CustomResource {
 
   /**
    * A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
-   * No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.
+   * No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
    * @param name name of the resource in this program
    * @param args what is declared of the PostgresCluster
    * @param opts options of the resource
@@ -104,12 +104,12 @@ export interface PostgresClusterArgs {
   pgMajorVersion?: pulumi.Input<"16" | "17" | "18"> | undefined;
   /** When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`. */
   poolMode?: pulumi.Input<"session" | "transaction"> | undefined;
-  /** Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster. */
+  /** Whether the extension PostGIS may be installed later; false when left out. Changing it replaces the cluster. */
   postgisEnabled?: pulumi.Input<boolean> | undefined;
-  /** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
+  /** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster. */
   restore?: pulumi.Input<input.PostgresClusterRestore> | undefined;
-  /** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
+  /** Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster. */
   fork?: pulumi.Input<input.PostgresClusterFork> | undefined;
-  /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`. */
+  /** Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`. */
   deletionProtection?: pulumi.Input<boolean> | undefined;
 }

@@ -22,7 +22,7 @@ export class PostgresDatabase extends pulumi.CustomResource {
   declare readonly cluster: pulumi.Output<string>;
   /** Name of the database. */
   declare readonly name: pulumi.Output<string>;
-  /** Lets a change that replaces the database destroy its data. Default: `false`. */
+  /** Allows a change that replaces the database and destroys its data. Default: `false`. */
   declare readonly allowDataLoss: pulumi.Output<boolean>;
 
   /**
@@ -42,6 +42,6 @@ export interface PostgresDatabaseArgs {
   cluster: pulumi.Input<string>;
   /** Name, 1 to 63 letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the database. */
   name: pulumi.Input<string>;
-  /** Lets a change that replaces the database destroy its data. Default: `false`. */
+  /** Allows a change that replaces the database and destroys its data. Default: `false`. */
   allowDataLoss?: pulumi.Input<boolean> | undefined;
 }

@@ -26,9 +26,9 @@ export class PostgresExtension extends pulumi.CustomResource {
   declare readonly name: pulumi.Output<string>;
   /** Schema to install it in. Changing it replaces the extension. Default: `"public"`. */
   declare readonly schema: pulumi.Output<string>;
-  /** Whether to create the schema if it does not exist; used at creation. Default: `false`. */
+  /** Whether to create the schema if it does not exist. Used only at creation. Default: `false`. */
   declare readonly createSchema: pulumi.Output<boolean>;
-  /** Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`. */
+  /** Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`. */
   declare readonly forceDestroy: pulumi.Output<boolean>;
   /** Version that is installed. */
   declare readonly version: pulumi.Output<string | undefined>;
@@ -54,8 +54,8 @@ export interface PostgresExtensionArgs {
   name: pulumi.Input<string>;
   /** Schema to install it in. Changing it replaces the extension. Default: `"public"`. */
   schema?: pulumi.Input<string> | undefined;
-  /** Whether to create the schema if it does not exist; used at creation. Default: `false`. */
+  /** Whether to create the schema if it does not exist. Used only at creation. Default: `false`. */
   createSchema?: pulumi.Input<boolean> | undefined;
-  /** Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`. */
+  /** Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`. */
   forceDestroy?: pulumi.Input<boolean> | undefined;
 }

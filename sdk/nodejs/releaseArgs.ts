@@ -2,7 +2,7 @@
 import type * as pulumi from "@pulumi/pulumi";
 import type { ReleaseRecord } from "../../provider/dynamic/index.ts";
 
-/** How the Machines of the stack before are looked at, where this stack's own token cannot. */
+/** The service to read the previous stack's Machines from, if this stack's own token cannot read them. */
 export interface ReleaseSource {
   /** Base URL of its service; this stack's when left out. */
   readonly endpoint?: pulumi.Input<string> | undefined;
@@ -17,7 +17,7 @@ export interface ReleaseArgs {
    * run it.
    */
   image?: pulumi.Input<string> | undefined;
-  /** Configuration of a release that begins in this stack, and that is to be the same in the next ones, for example variables of the environment: texts by name. */
+  /** Configuration of a release that begins in this stack, as texts by name, for example environment variables. The next stacks get the same. */
   settings?: pulumi.Input<{ [name: string]: pulumi.Input<string> }> | undefined;
   /**
    * Release of the previous stack: `new pulumi.StackReference(stack).requireOutput("release")`. All its Machines must
@@ -30,6 +30,6 @@ export interface ReleaseArgs {
    * promotion is `pending`, it has to equal `from` and be healthy there.
    */
   pinned?: pulumi.Input<ReleaseRecord> | undefined;
-  /** How the Machines of `from` are looked at; where this stack's own are, with its token, when left out. */
+  /** The service to read the Machines of `from` from. When left out, it is this stack's service, with its token. */
   source?: ReleaseSource | undefined;
 }

@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * A key of an App that never leaves the service and is used by name.
- * An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+ * An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
  */
 export class SecretKey extends pulumi.CustomResource {
   /**
@@ -27,20 +27,20 @@ export class SecretKey extends pulumi.CustomResource {
   declare readonly name: pulumi.Output<string>;
   /** Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key. */
   declare readonly type: pulumi.Output<"nacl_auth" | "hs256" | "hs384" | "hs512" | "es256" | "nacl_sign" | "nacl_secretbox" | "xaes256gcm" | "nacl_box">;
-  /** The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key. */
+  /** The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key. */
   declare readonly value: pulumi.Output<string | undefined>;
-  /** Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`. */
+  /** Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`. */
   declare readonly allowDataLoss: pulumi.Output<boolean>;
   /** Public half, base64, of the kinds that have one: `es256`, `nacl_box`, `nacl_sign`. */
   declare readonly publicKey: pulumi.Output<string | undefined>;
   /** RFC 3339 time of creation. */
   declare readonly createdAt: pulumi.Output<string | undefined>;
-  /** RFC 3339 time at which the key got its value. */
+  /** RFC 3339 time at which the key's value was set. */
   declare readonly updatedAt: pulumi.Output<string>;
 
   /**
    * A key of an App that never leaves the service and is used by name.
-   * An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+   * An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
    * @param name name of the resource in this program
    * @param args what is declared of the SecretKey
    * @param opts options of the resource
@@ -58,8 +58,8 @@ export interface SecretKeyArgs {
   name: pulumi.Input<string>;
   /** Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key. */
   type: pulumi.Input<"nacl_auth" | "hs256" | "hs384" | "hs512" | "es256" | "nacl_sign" | "nacl_secretbox" | "xaes256gcm" | "nacl_box">;
-  /** The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key. */
+  /** The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key. */
   value?: pulumi.Input<string> | undefined;
-  /** Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`. */
+  /** Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`. */
   allowDataLoss?: pulumi.Input<boolean> | undefined;
 }

@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * The signature of data by a secret key.
- * It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+ * It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
  */
 export class Signature extends pulumi.CustomResource {
   /**
@@ -27,9 +27,9 @@ export class Signature extends pulumi.CustomResource {
   declare readonly key: pulumi.Output<string>;
   /** The data, base64. Changing it computes the output again. */
   declare readonly plaintext: pulumi.Output<string>;
-  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh. */
   declare readonly keyUpdatedAt: pulumi.Output<string | undefined>;
-  /** Random end of the id. */
+  /** Random last part of the id. */
   declare readonly serial: pulumi.Output<string>;
   /** `updatedAt` of the key that the output was computed with. */
   declare readonly madeWith: pulumi.Output<string | undefined>;
@@ -38,7 +38,7 @@ export class Signature extends pulumi.CustomResource {
 
   /**
    * The signature of data by a secret key.
-   * It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+   * It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
    * @param name name of the resource in this program
    * @param args what is declared of the Signature
    * @param opts options of the resource
@@ -56,6 +56,6 @@ export interface SignatureArgs {
   key: pulumi.Input<string>;
   /** The data, base64. Changing it computes the output again. */
   plaintext: pulumi.Input<string>;
-  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh. */
   keyUpdatedAt?: pulumi.Input<string> | undefined;
 }

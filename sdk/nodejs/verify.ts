@@ -18,11 +18,11 @@ export interface VerifyArgs {
   app: string;
   /** The key: the `id` of a SecretKey, or its name. */
   key: string;
-  /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
+  /** Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned. */
   minVersion?: number | undefined;
   /** The data, base64. */
   plaintext: string;
-  /** What sign answered, base64. */
+  /** The signature that sign returned, base64. */
   signature: string;
 }
 
@@ -32,11 +32,11 @@ export interface VerifyOutputArgs {
   app: pulumi.Input<string>;
   /** The key: the `id` of a SecretKey, or its name. */
   key: pulumi.Input<string>;
-  /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
+  /** Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned. */
   minVersion?: pulumi.Input<number> | undefined;
   /** The data, base64. */
   plaintext: pulumi.Input<string>;
-  /** What sign answered, base64. */
+  /** The signature that sign returned, base64. */
   signature: pulumi.Input<string>;
 }
 

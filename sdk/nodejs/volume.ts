@@ -26,43 +26,43 @@ export class Volume extends pulumi.CustomResource {
   declare readonly name: pulumi.Output<string>;
   /** Region the volume is in. */
   declare readonly region: pulumi.Output<string | undefined>;
-  /** Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`. */
+  /** Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`. */
   declare readonly sizeGb: pulumi.Output<number>;
   /** Whether the volume is encrypted. Changing it replaces the volume. Default: `true`. */
   declare readonly encrypted: pulumi.Output<boolean>;
   /** File system. Changing it replaces the volume. Default: `"ext4"`. */
   declare readonly fstype: pulumi.Output<"ext4" | "raw">;
-  /** Days a snapshot is kept, 1 to 60. Default: `5`. */
+  /** Days that a snapshot is stored, 1 to 60. Default: `5`. */
   declare readonly snapshotRetention: pulumi.Output<number>;
   /** Whether snapshots are taken every day. Default: `true`. */
   declare readonly autoBackupEnabled: pulumi.Output<boolean>;
-  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`. */
+  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`. */
   declare readonly snapshotId: pulumi.Output<string | undefined>;
-  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`. */
+  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`. */
   declare readonly sourceVolumeId: pulumi.Output<string | undefined>;
-  /** Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`. */
+  /** Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`. */
   declare readonly requireUniqueZone: pulumi.Output<boolean>;
-  /** Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`. */
+  /** Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`. */
   declare readonly uniqueZoneAppWide: pulumi.Output<boolean>;
-  /** CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation. */
+  /** CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation. */
   declare readonly compute: pulumi.Output<output.MachineGuest | undefined>;
-  /** Image of that Machine; used at creation. */
+  /** Image of that Machine. Used only at creation. */
   declare readonly computeImage: pulumi.Output<string | undefined>;
-  /** Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`. */
+  /** Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`. */
   declare readonly restartOnExtend: pulumi.Output<boolean>;
-  /** Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`. */
+  /** Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`. */
   declare readonly finalSnapshot: pulumi.Output<boolean>;
-  /** Lets a change that replaces the volume destroy its data. Default: `false`. */
+  /** Allows a change that replaces the volume and destroys its data. Default: `false`. */
   declare readonly allowDataLoss: pulumi.Output<boolean>;
   /** Identifier within the App. */
   declare readonly volumeId: pulumi.Output<string>;
   /** Hardware zone the volume is in. */
   declare readonly zone: pulumi.Output<string | undefined>;
-  /** Size now in GB; larger than asked for when the platform extended the volume. */
+  /** Current size in GB. It is larger than requested if the platform extended the volume. */
   declare readonly currentSizeGb: pulumi.Output<number | undefined>;
-  /** Whether the Machine that mounts the volume sees its last growth only after a restart. */
+  /** Whether the Machine that mounts the volume must restart to see its new size. */
   declare readonly needsRestart: pulumi.Output<boolean>;
-  /** While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event. */
+  /** While `needsRestart` is true: id of the event of that Machine's last start before the volume was extended. */
   declare readonly startBeforeGrowth: pulumi.Output<string | undefined>;
   /** Machine that mounts the volume, if any. */
   declare readonly attachedMachineId: pulumi.Output<string | undefined>;
@@ -88,32 +88,32 @@ export interface VolumeArgs {
   name?: pulumi.Input<string> | undefined;
   /** Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume. */
   region?: pulumi.Input<"ams" | "arn" | "bom" | "cdg" | "dfw" | "ewr" | "fra" | "gru" | "iad" | "jnb" | "lax" | "lhr" | "nrt" | "ord" | "sin" | "sjc" | "syd" | "yyz" | (string & {})> | undefined;
-  /** Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`. */
+  /** Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`. */
   sizeGb?: pulumi.Input<number> | undefined;
   /** Whether the volume is encrypted. Changing it replaces the volume. Default: `true`. */
   encrypted?: pulumi.Input<boolean> | undefined;
   /** File system. Changing it replaces the volume. Default: `"ext4"`. */
   fstype?: pulumi.Input<"ext4" | "raw"> | undefined;
-  /** Days a snapshot is kept, 1 to 60. Default: `5`. */
+  /** Days that a snapshot is stored, 1 to 60. Default: `5`. */
   snapshotRetention?: pulumi.Input<number> | undefined;
   /** Whether snapshots are taken every day. Default: `true`. */
   autoBackupEnabled?: pulumi.Input<boolean> | undefined;
-  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`. */
+  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`. */
   snapshotId?: pulumi.Input<string> | undefined;
-  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`. */
+  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`. */
   sourceVolumeId?: pulumi.Input<string> | undefined;
-  /** Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`. */
+  /** Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`. */
   requireUniqueZone?: pulumi.Input<boolean> | undefined;
-  /** Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`. */
+  /** Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`. */
   uniqueZoneAppWide?: pulumi.Input<boolean> | undefined;
-  /** CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation. */
+  /** CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation. */
   compute?: pulumi.Input<input.MachineGuest> | undefined;
-  /** Image of that Machine; used at creation. */
+  /** Image of that Machine. Used only at creation. */
   computeImage?: pulumi.Input<string> | undefined;
-  /** Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`. */
+  /** Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`. */
   restartOnExtend?: pulumi.Input<boolean> | undefined;
-  /** Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`. */
+  /** Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`. */
   finalSnapshot?: pulumi.Input<boolean> | undefined;
-  /** Lets a change that replaces the volume destroy its data. Default: `false`. */
+  /** Allows a change that replaces the volume and destroys its data. Default: `false`. */
   allowDataLoss?: pulumi.Input<boolean> | undefined;
 }

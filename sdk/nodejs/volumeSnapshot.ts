@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * A snapshot of a Volume, taken when the resource is created.
- * The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
+ * The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
  */
 export class VolumeSnapshot extends pulumi.CustomResource {
   /**
@@ -25,11 +25,11 @@ export class VolumeSnapshot extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot. */
   declare readonly volume: pulumi.Output<string>;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken. */
   declare readonly triggers: pulumi.Output<{ [key: string]: string } | undefined>;
   /** Identifier of the snapshot. */
   declare readonly snapshotId: pulumi.Output<string>;
-  /** `created` once it is written. */
+  /** State: `created` once it is written. */
   declare readonly status: pulumi.Output<string | undefined>;
   /** RFC 3339 time at which the snapshot was started. */
   declare readonly createdAt: pulumi.Output<string | undefined>;
@@ -39,14 +39,14 @@ export class VolumeSnapshot extends pulumi.CustomResource {
   declare readonly volumeSize: pulumi.Output<number | undefined>;
   /** Digest of the contents. */
   declare readonly digest: pulumi.Output<string | undefined>;
-  /** Days it is kept. */
+  /** Days that it is stored. */
   declare readonly retentionDays: pulumi.Output<number | undefined>;
-  /** Whether it is gone: its retention is over. No new one is taken for that. */
+  /** Whether the snapshot has expired. It is not replaced by a new one. */
   declare readonly expired: pulumi.Output<boolean>;
 
   /**
    * A snapshot of a Volume, taken when the resource is created.
-   * The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
+   * The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
    * @param name name of the resource in this program
    * @param args what is declared of the VolumeSnapshot
    * @param opts options of the resource
@@ -62,6 +62,6 @@ export interface VolumeSnapshotArgs {
   app: pulumi.Input<string>;
   /** Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot. */
   volume: pulumi.Input<string>;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
 }

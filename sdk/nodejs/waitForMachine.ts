@@ -2,12 +2,12 @@
 import type * as pulumi from "@pulumi/pulumi";
 import { call, callOutput } from "./runtime.ts";
 
-/** Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer. */
+/** Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or the present state if the engine accepts no unknown answer. */
 export function waitForMachine(args: WaitForMachineArgs, opts?: pulumi.InvokeOptions): Promise<WaitForMachineResult> {
   return call("waitForMachine", args, opts);
 }
 
-/** Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer. */
+/** Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or the present state if the engine accepts no unknown answer. */
 export function waitForMachineOutput(args: WaitForMachineOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<WaitForMachineResult> {
   return callOutput("waitForMachine", args, opts);
 }

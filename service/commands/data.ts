@@ -46,16 +46,16 @@ function restore(file: string, _: Flags, command: Command): void {
 export function addData(program: Command): void {
   program
     .command("seed <file>")
-    .description("create what a JSON file describes, unless it exists; the service need not run")
+    .description("create the objects that a JSON file describes, unless they exist; the service need not run")
     .action(fill);
   program
     .command("reset")
-    .description("delete everything the service holds; its token stays valid")
-    .option("--yes", "do it")
+    .description("delete all objects of the service; its token stays valid")
+    .option("--yes", "confirm the deletion")
     .action(reset);
   program
     .command("export <file>")
-    .description("write everything, including the key to its secrets, to one file; the service may run")
+    .description("write all data, including the key of the secrets, to one file; the service may run")
     .action(save);
   program.command("import <file>").description("restore an export into an empty data folder").action(restore);
 }

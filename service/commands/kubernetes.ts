@@ -16,7 +16,7 @@ export function addKubernetes(program: Command): void {
   const command = program.command("kubernetes").description("run the service in a Kubernetes cluster");
   command
     .command("manifest")
-    .description("print what runs the service in a cluster, for kubectl apply -f -")
+    .description("print the objects that run the service in a cluster, for kubectl apply -f -")
     .addOption(new Option("--image <image>", "image with the commands machines-service and node").makeOptionMandatory())
     .option("--namespace <name>", "namespace of the service", "machines-service")
     .option("--storage <size>", "size of the volume with the data", "10Gi")

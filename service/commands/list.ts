@@ -218,7 +218,7 @@ async function list(named: string | undefined, _: Flags, command: Command): Prom
 export function addList(program: Command): void {
   program
     .command("ls")
-    .description("list what the running service holds; without a kind, an overview of everything")
+    .description("list the objects of the running service; without a kind, an overview of everything")
     .argument("[kind]", kinds.join(", "))
     .option("--org <slug>", "only of this organization (default: all)")
     .option("--app <name>", "only of this app")

@@ -114,14 +114,14 @@ function time(text: string): number {
 export function addLogs(program: Command): void {
   program
     .command("logs [app] [machine]")
-    .description("show what an App's Machines write (with containers), or the log of the background service")
+    .description("show the output of an App's Machines (with containers), or the log of the background service")
     .option("-f, --follow", "keep showing new lines")
     .option("-n, --lines <count>", "number of lines to begin with", lineCount, 50)
     .option("--since <time>", "only later lines: a duration such as 10m, or a time", time)
     .action(logs);
   program
     .command("url <app>")
-    .description("print where an App can be opened (with containers)")
+    .description("print the URLs of an App (with containers)")
     .option("--json", "print a JSON array")
     .action(url);
 }

@@ -138,7 +138,7 @@ export function addStart(program: Command): void {
     ),
     new Option(
       "--registries <names...>",
-      "registries that may be asked for images, with --runtime docker; public means all on the internet (default: public)",
+      "registries that images may come from, with --runtime docker; public means all on the internet (default: public)",
     ).argParser(names),
     new Option(
       "--capabilities <names...>",
@@ -171,15 +171,18 @@ export function addStart(program: Command): void {
       "--https <port>",
       "port of the proxy for HTTPS; if it is taken, another one that is kept (default: 4282)",
     ),
-    new Option("--proxy-connections <count>", "connections of clients of the proxy at once (default: 10000)"),
-    new Option("--proxy-connections-of-address <count>", "the number of them from one address (default: half of them)"),
+    new Option("--proxy-connections <count>", "most client connections to the proxy at the same time (default: 10000)"),
+    new Option(
+      "--proxy-connections-of-address <count>",
+      "most client connections from one address (default: half of --proxy-connections)",
+    ),
     new Option(
       "--proxy-idle <seconds>",
       "seconds without a byte after which the proxy closes a connection in use (default: 3600)",
     ),
     new Option("--strict", "refuse unknown fields and check the service's own answers"),
     new Option("--allow-host <names...>", "host names to accept in addition to localhost").argParser(names),
-    new Option("--allow-remote", "serve plain HTTP at an address other computers can reach"),
+    new Option("--allow-remote", "serve plain HTTP at an address that other computers can reach"),
     new Option("--admin <address>", "address of the admin listener, for tests; none when left out"),
     new Option(
       "--console <mode>",

@@ -128,7 +128,7 @@ class Pack {
     return this.#bytes.toString("utf8", 0, this.#used).split("\n").slice(0, -1).map(entryIn);
   }
 
-  /** The entries whose line contains a text, newest first; each is read only when it is asked for. */
+  /** The entries whose line contains a text, newest first; each is read only when it is needed. */
   *newestFirst(text: string): Generator<Audited> {
     for (let end = this.#used; end > 0;) {
       const at = this.#bytes.lastIndexOf(text, end - 1);

@@ -126,7 +126,7 @@ function limitSession(request: FastifyRequest, { readOnly }: Bearer): void {
     throw refuse(403, `the console may not use ${operation}; send that request with a token`);
 }
 
-/** The sender of a request by its token, or else by its session; undefined if it has neither. */
+/** The sender of a request by its token, or else by its session; undefined without either. */
 export function senderOf(
   { context, tokens, sessions }: Pick<AuthenticateOptions, "context" | "tokens" | "sessions">,
   { headers: { authorization, cookie, [pageKeyHeader]: key } }: FastifyRequest,

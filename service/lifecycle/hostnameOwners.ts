@@ -93,7 +93,7 @@ export function take(context: Context, row: HostnameRow, holder = holderAgainst(
   const taken = changeHostname(context, row, { owned_at: context.clock.now() });
   const owner = { ...taken, org: orgOf(context, row.app).org };
   for (const other of rows) if (other.owned_at === null && other.deleting < 2) waitFor(context, other, owner);
-  // Its wildcard goes on without this name.
+  // Its wildcard continues without this name.
   if (holder && holder.hostname !== row.hostname && !isWildcard(row)) tell(context, holder, row);
   return taken;
 }

@@ -36,7 +36,7 @@ export interface LocalOptions {
   readonly runtime?: RuntimeName;
   /** With `kubernetes`: the class of Ingresses. Default: that of the cluster. */
   readonly ingressClass?: string;
-  /** With `docker`: registries that may be asked for images; `public` means all that are on the internet. Default: these. */
+  /** With `docker`: registries that images may come from; `public`, the default, means all that are on the internet. */
   readonly registries?: readonly string[];
   /** With `docker`: capabilities of containers beside the usual ones. Default: none. */
   readonly capabilities?: readonly string[];

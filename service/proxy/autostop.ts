@@ -71,6 +71,8 @@ export class Autostop {
       const running = store.get<{ count: number }>(sql, machine.app)?.count ?? 0;
       if (operation && running > least) operate(this.#context, machine, operation, { type: operation, source: "flyd" });
     };
-    store.write(stop).catch((error: unknown) => log.error({ err: error, machine: id }, "an idle Machine runs on"));
+    store
+      .write(stop)
+      .catch((error: unknown) => log.error({ err: error, machine: id }, "an idle Machine keeps running"));
   }
 }

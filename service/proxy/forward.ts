@@ -30,7 +30,7 @@ export interface Forwarding {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly changes: HeaderChanges;
-  /** What the client has sent after it asked for another protocol. */
+  /** What the client has sent after it requested another protocol. */
   readonly head: Buffer | undefined;
 }
 

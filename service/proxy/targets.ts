@@ -15,7 +15,7 @@ const busyMs = 5000;
 /** Pause before a Machine is tried again that has just failed. */
 const againMs = 1000;
 const softLimit = 20;
-// A wildcard has any number of names, and each is asked for by a client.
+// A wildcard has any number of names, and clients choose which of them are requested.
 const mostHosts = 1000;
 const none: ReadonlySet<string> = new Set();
 

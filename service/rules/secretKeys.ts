@@ -111,7 +111,7 @@ export const secretKeys: Rules<Group> = {
   generate(input) {
     const { context, params, body } = input;
     const app = openAppOf(input);
-    if (body.value !== undefined) throw refuse(400, "invalid value, must be left out, a random one is drawn");
+    if (body.value !== undefined) throw refuse(400, "invalid value, must be left out, a random one is generated");
     return write(context, app, params.secret_name, body.type, keyKinds[body.type].generate(context.random));
   },
 

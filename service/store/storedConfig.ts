@@ -1,4 +1,4 @@
-// A configuration in the form of the caches.
+// A configuration, as the caches store it.
 import type { MachineConfig } from "../../api/machineConfig.ts";
 
 // Longer ones are parsed each time they are needed: an object takes several times the memory of its text.

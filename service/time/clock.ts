@@ -6,13 +6,13 @@ import { uptime } from "node:os";
 export interface Clock {
   /** Whole milliseconds since 1970, for dates. It runs backwards only in `follow`. */
   now(): number;
-  /** Whole milliseconds, for durations: no one can set it. It goes on while the computer sleeps (F30). */
+  /** Whole milliseconds, for durations: no one can set it. It runs while the computer sleeps (F30). */
   elapsed(): number;
   /** Calls back once after that many milliseconds; the returned function cancels it. */
   after(ms: number, run: () => void): () => void;
   /** Calls back when the clock of the computer was set, by that many milliseconds; the returned function ends that (F93). */
   onJump(jumped: (ms: number) => void): () => void;
-  /** Moves `now` by that many milliseconds. Until then, it goes on as if the clock had not been set. */
+  /** Moves `now` by that many milliseconds. Until then, it runs as if the clock had not been set. */
   follow(ms: number): void;
   /** True while `advance` moves the clock: due timers must be handled before it moves on. */
   readonly isMoved?: boolean;
@@ -22,7 +22,7 @@ export interface Clock {
 interface ClockSources {
   /** Since 1970; it can be set. */
   readonly wall: () => number;
-  /** It cannot be set; whether it goes on while the computer sleeps depends on the system. */
+  /** It cannot be set; whether it runs while the computer sleeps depends on the system. */
   readonly monotonic: () => number;
   /** The same, with the time that the computer slept. It may have whole seconds. */
   readonly uptime: () => number;

@@ -12,7 +12,7 @@ const text = fc.oneof(
 );
 
 describe("F49: text from others", () => {
-  test("keeps no control or format character, and shows which were there", () => {
+  test("text from others keeps no control or format character, and shows which were there", () => {
     fc.assert(
       fc.property(text, (foreign) => {
         expect(oneLine(foreign)).not.toMatch(harmful);
@@ -26,7 +26,7 @@ describe("F49: text from others", () => {
     expect(printable("naïve 日本語 🙂\n\tnext")).toBe("naïve 日本語 🙂\n\tnext");
   });
 
-  test("has the same meaning as before in JSON", () => {
+  test("text from others has the same meaning as before in JSON", () => {
     fc.assert(
       fc.property(fc.dictionary(text, text, { noNullPrototype: true }), (values) => {
         expect(JSON.parse(printable(JSON.stringify(values, null, 2)))).toEqual(values);
@@ -34,7 +34,7 @@ describe("F49: text from others", () => {
     );
   });
 
-  test("is quoted truncated, with its length", () => {
+  test("text from others is quoted truncated, with its length", () => {
     fc.assert(
       fc.property(text, fc.nat(5), (foreign, times) => {
         expect(quotable(foreign.repeat(10 ** times % 3000)).length).toBeLessThan(mostQuoted + 40);
@@ -44,7 +44,7 @@ describe("F49: text from others", () => {
     expect(quotable("short")).toBe("short");
   });
 
-  test("is escaped in the message of an error", () =>
+  test("text from others is escaped in the message of an error", () =>
     expect(new MachinesError("api", "said \u001b]0;title\u0007").message).toBe("said \\u001b]0;title\\u0007"));
 });
 
@@ -55,7 +55,7 @@ describe("a secret in it", () => {
     unit: fc.constantFrom("a", "B", "\n", "\r", '"', "\\", "7"),
   });
 
-  test("is found even if its control characters are escaped", () => {
+  test("a secret in it is found even if its control characters are escaped", () => {
     fc.assert(
       fc.property(secret, (value) => {
         for (const shown of [value, oneLine(value), printable(value)])
@@ -64,7 +64,7 @@ describe("a secret in it", () => {
     );
   });
 
-  test("is found even if it was truncated", () => {
+  test("a secret in it is found even if it was truncated", () => {
     fc.assert(
       fc.property(secret, fc.integer({ min: shortest, max: 10 }), (value, kept) => {
         const foreign = `${"-".repeat(mostQuoted - kept)}${value}${"-".repeat(mostQuoted)}`;

@@ -145,7 +145,7 @@ describe("IpAssignment", () => {
     expect((await creating).id).toBe(`web/${String(ours)}`);
   });
 
-  test("if others assigned the same kind at the same time, none is adopted, and the error lists them", async () => {
+  test("if others assigned the same kind at the same time, no address is adopted, and the error lists them", async () => {
     const { opened, open } = gate();
     service.fail({ operation: "ipAssignments.assign", when: "after", status: 503, until: () => opened });
     const creating = ip.create({ app: "web", type: "v4" });

@@ -71,7 +71,7 @@ export const attacks = {
     },
     F73: {
       wrong:
-        "An App gets the certificate and the key of another organization's hostname, because it asked for the name or one below the wildcard.",
+        "An App gets the certificate and the key of another organization's hostname, because it requested the name or one below the wildcard.",
       promised:
         "An App has only certificates of its own hostnames: at its ports, at its addresses, and in the Secrets of a cluster.",
     },

@@ -127,7 +127,7 @@ test("F82: no other operation that reads can answer a secret", () => {
   ]);
 });
 
-test("F83: to reveal one value is an act with its own entry in the audit, and takes the rights of a change", async () => {
+test("F83: revealing one value is an act with its own entry in the audit, and takes the rights of a change", async () => {
   const started = await withSecrets();
   const { visit, cluster, password, service, url } = started;
   const secret = "/console/api/apps/web/secrets/PASSWORD/reveal";
@@ -242,7 +242,7 @@ test("F84: equal requests for a large App as code share one answer, and more tha
   expect(ended.indexOf("stranger 200")).toBeLessThan(ended.length - 5);
 });
 
-test("F84: an App with too many bytes is refused before it is read whole, and the service goes on", async () => {
+test("F84: an App with too many bytes is refused before it is read whole, and the service continues", async () => {
   const { url, token, requests, call } = await withApp({ strict: false });
   await fillApp(call, "personal", "huge", 9, 1_000_000);
   await fillApp(call, "personal", "small", 1, 10);

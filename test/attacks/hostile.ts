@@ -181,10 +181,10 @@ const answers = fc.constantFrom(
   "",
 );
 
-/** How a hostile Machine goes on after its answer. */
+/** What a hostile Machine does after its answer. */
 export const endings = ["end", "reset", "stay"] as const;
 
-/** What a hostile Machine answers, in pieces, and how it goes on. */
+/** What a hostile Machine answers, in pieces, and what it does then. */
 export const hostileAnswers: fc.Arbitrary<{ readonly pieces: string[]; readonly ending: (typeof endings)[number] }> =
   fc.record({
     pieces: inPieces(fc.oneof({ weight: 6, arbitrary: changed(answers) }, { weight: 1, arbitrary: noise })),

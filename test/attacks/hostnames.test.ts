@@ -158,7 +158,7 @@ describe("F70: one hostname for two organizations", () => {
     expect(await visited("any.example.org")).toMatch(/^no App has the host name/);
   });
 
-  test("F70: of two organizations that ask an authority, only the first that it checked has the hostname", async () => {
+  test("F70: if two organizations request a hostname from an authority, only the first that it checked has the hostname", async () => {
     const wanted: WantedCertificate[] = [];
     let events: IssuerHost["events"] | undefined;
     const { attacker, victim, visited, dns, service } = await withTenants({

@@ -160,7 +160,7 @@ describe("F74: clients of the proxy that never finish", () => {
     ["no handshake", "", "https"],
     ["half of a handshake", "\u0016\u0003\u0001\u0002\u0000\u0001\u0000", "https"],
     ["bytes that are not TLS", half, "https"],
-  ] as const)("are closed after a time: %s", async (_, text, scheme) => {
+  ] as const)("clients of the proxy that never finish are closed after a time: %s", async (_, text, scheme) => {
     expect(proxyLimits()).toMatchObject({ headersMs: 10_000, handshakeMs: 10_000 });
     const { ports, size } = await withProxy({ headersMs: 10, handshakeMs: 10, checkMs: 10 });
     await clients(20, ports[scheme], text);
@@ -182,65 +182,74 @@ describe("F74: clients of the proxy that never finish", () => {
     expect(String((await once(answer, "data"))[0])).toBe("event");
   });
 
-  test.each(["HTTP", "HTTPS"])("are closed after an hour without a byte in either direction, by %s", async (scheme) => {
-    let now = 0;
-    const limits = proxyLimits({ checkMs: 3600_000 });
-    expect(limits.idleMs).toBe(3600_000);
-    const counted = new Clients(limits, { warn: () => {} }, () => now);
-    const held: ServerResponse[] = [];
-    const hold = (_: unknown, response: ServerResponse) => void held.push(response);
-    const { fullchain: cert, private_key: key } = makeCertificate({ hosts: ["localhost"] });
-    const server = scheme === "HTTP" ? createServer(hold) : createSecureServer({ cert, key }, hold);
-    server.prependListener("connection", (socket) => counted.take(socket));
-    server.prependListener("secureConnection", (socket) => counted.secured(socket));
-    counted.watch(server);
-    const port = await listening(server);
-    const open = () => (scheme === "HTTP" ? connected(host, port) : secured(host, port));
-    const [silent, told, telling] = await Promise.all([open(), open(), open()]);
-    for (const socket of [silent, told, telling])
-      socket.write(`POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 99\r\n\r\n`);
-    await expect.poll(() => held.length).toBe(3);
-    counted.check();
-    const received = held.map(({ req }) => req.on("data", () => {}));
-    const ofTold = held.find(({ req }) => req.socket.remotePort === told.localPort);
-    const ofTelling = received.find(({ socket }) => socket.remotePort === telling.localPort);
-    for (now = 0; now < limits.idleMs; now += limits.idleMs / 4) {
+  test.each(["HTTP", "HTTPS"])(
+    "clients of the proxy that never finish are closed after an hour without a byte in either direction, by %s",
+    async (scheme) => {
+      let now = 0;
+      const limits = proxyLimits({ checkMs: 3600_000 });
+      expect(limits.idleMs).toBe(3600_000);
+      const counted = new Clients(limits, { warn: () => {} }, () => now);
+      const held: ServerResponse[] = [];
+      const hold = (_: unknown, response: ServerResponse) => void held.push(response);
+      const { fullchain: cert, private_key: key } = makeCertificate({ hosts: ["localhost"] });
+      const server = scheme === "HTTP" ? createServer(hold) : createSecureServer({ cert, key }, hold);
+      server.prependListener("connection", (socket) => counted.take(socket));
+      server.prependListener("secureConnection", (socket) => counted.secured(socket));
+      counted.watch(server);
+      const port = await listening(server);
+      const open = () => (scheme === "HTTP" ? connected(host, port) : secured(host, port));
+      const [silent, told, telling] = await Promise.all([open(), open(), open()]);
+      for (const socket of [silent, told, telling])
+        socket.write(`POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 99\r\n\r\n`);
+      await expect.poll(() => held.length).toBe(3);
       counted.check();
-      expect(counted.size).toBe(3);
-      ofTold?.write("x");
-      telling.write("y");
-      if (ofTelling) await once(ofTelling, "data");
-    }
-    counted.check();
-    await ended(silent);
-    expect(counted.size).toBe(2);
-    counted.close();
-  });
+      const received = held.map(({ req }) => req.on("data", () => {}));
+      const ofTold = held.find(({ req }) => req.socket.remotePort === told.localPort);
+      const ofTelling = received.find(({ socket }) => socket.remotePort === telling.localPort);
+      for (now = 0; now < limits.idleMs; now += limits.idleMs / 4) {
+        counted.check();
+        expect(counted.size).toBe(3);
+        ofTold?.write("x");
+        telling.write("y");
+        if (ofTelling) await once(ofTelling, "data");
+      }
+      counted.check();
+      await ended(silent);
+      expect(counted.size).toBe(2);
+      counted.close();
+    },
+  );
 
-  test.runIf(hasLoopback)("from one address leave room for those from others", async () => {
-    const { ports, size, url } = await withProxy({ most: 8, ofAddress: 5 });
-    const socket = await webSocket(ports.http);
-    await clients(30, ports.http, half);
-    expect(size()).toBeLessThanOrEqual(5);
-    // The App's visitors, from this address too, and a connection in use.
-    expect((await get(url, "web.localhost")).status).toBe(200);
-    const other = { localAddress: "127.0.0.2" };
-    for (let i = 0; i < 20; i++) {
-      await clients(5, ports.http, half);
-      expect((await get(url, "web.localhost", other)).status).toBe(200);
-    }
-    expect(await echoed(socket)).toBe("hello\n");
-  });
+  test.runIf(hasLoopback)(
+    "clients of the proxy that never finish from one address leave room for those from others",
+    async () => {
+      const { ports, size, url } = await withProxy({ most: 8, ofAddress: 5 });
+      const socket = await webSocket(ports.http);
+      await clients(30, ports.http, half);
+      expect(size()).toBeLessThanOrEqual(5);
+      // The App's visitors, from this address too, and a connection in use.
+      expect((await get(url, "web.localhost")).status).toBe(200);
+      const other = { localAddress: "127.0.0.2" };
+      for (let i = 0; i < 20; i++) {
+        await clients(5, ports.http, half);
+        expect((await get(url, "web.localhost", other)).status).toBe(200);
+      }
+      expect(await echoed(socket)).toBe("hello\n");
+    },
+  );
 
-  test.runIf(hasLoopback)("from many addresses leave room as well, and none of them is remembered", async () => {
-    const { ports, size, url, proxy } = await withProxy({ most: 8, ofAddress: 5 });
-    for (let i = 2; i < 100; i++) await client(ports.http, half, `127.0.1.${i}`);
-    expect(size()).toBeLessThanOrEqual(8);
-    expect(proxy.clients.addresses).toBeLessThanOrEqual(8);
-    expect((await get(url, "web.localhost")).status).toBe(200);
-  });
+  test.runIf(hasLoopback)(
+    "clients of the proxy that never finish from many addresses leave room as well, and none of them is remembered",
+    async () => {
+      const { ports, size, url, proxy } = await withProxy({ most: 8, ofAddress: 5 });
+      for (let i = 2; i < 100; i++) await client(ports.http, half, `127.0.1.${i}`);
+      expect(size()).toBeLessThanOrEqual(8);
+      expect(proxy.clients.addresses).toBeLessThanOrEqual(8);
+      expect((await get(url, "web.localhost")).status).toBe(200);
+    },
+  );
 
-  test("in use make room when they are silent for a minute, and not before", async () => {
+  test("clients of the proxy that never finish in use make room when they are silent for a minute, and not before", async () => {
     let now = 0;
     const counted = new Clients(
       proxyLimits({ most: 2, ofAddress: 2, checkMs: 3600_000 }),
@@ -287,7 +296,7 @@ describe("F75: names that clients make up", () => {
     expect((await memory()) - before).toBeLessThan(10);
   });
 
-  test("are the same name in each spelling, and a port that is none is no name", async () => {
+  test("a made-up name is the same name in each spelling, and a port that is none is no name", async () => {
     const { url } = await withProxy();
     const statuses = async (names: readonly string[]) =>
       new Set(await Promise.all(names.map(async (name) => (await get(url, name)).status)));
@@ -321,7 +330,7 @@ describe("F75: names that clients make up", () => {
 });
 
 describe("F76: descriptors behind the proxy", () => {
-  test("are not taken by requests of one connection, which are sent one after the other", async () => {
+  test("descriptors behind the proxy are not taken by requests of one connection, which are sent one after the other", async () => {
     const { ports, pending } = await withHolding();
     const socket = await client(ports.http, pipelined(10));
     let text = "";
@@ -337,7 +346,7 @@ describe("F76: descriptors behind the proxy", () => {
     expect(pending.length).toBeLessThanOrEqual(1);
   });
 
-  test("are not taken by ranges of public ports", async () => {
+  test("descriptors behind the proxy are not taken by ranges of public ports", async () => {
     const { offer, service, call } = await withProxy({ ports: 60 });
     const context = service.context;
     await context.store.write(() => addToken(context.store, "other", { slug: "other", expiresAt: null }, 0));
@@ -357,7 +366,7 @@ describe("F76: descriptors behind the proxy", () => {
     await expect.poll(async () => (await urls("web")).map(({ port }) => port)).toEqual([6379]);
   });
 
-  test("are not taken by connections that are kept for the next request", async () => {
+  test("descriptors behind the proxy are not taken by connections that are kept for the next request", async () => {
     const kept = new KeptConnections(3);
     afterThisTest(() => kept.close());
     const endpoints: string[] = [];

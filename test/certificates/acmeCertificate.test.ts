@@ -129,7 +129,7 @@ describe("AcmeCertificate", () => {
     await expect(shown(hostname)).rejects.toThrow(/404/);
   });
 
-  test("when both are deleted at once, both finish, and the hostname is gone", async () => {
+  test("if both certificates are deleted at once, both deletions finish, and the hostname is gone", async () => {
     for (let i = 0; i < 5; i++) {
       const hostname = `race-${i}.example.com`;
       const a = await make(acme, { hostname });

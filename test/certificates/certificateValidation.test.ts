@@ -97,7 +97,7 @@ describe("CertificateValidation", () => {
     for (let i = 0; i < 4; i++) await send(service, "POST", `/v1/apps/app/certificates/${hostname}/check`);
     const short = jumpingClient(service);
     await expect(untilActive({ api: within(short, 30), progress: () => undefined }, key(hostname))).rejects.toThrow(
-      /The service is not asked again before \d{4}-.*Z\./,
+      /The service accepts no further check before \d{4}-.*Z\./,
     );
     // The pause ends after the deadline, so waiting is pointless.
     expect(short.clock.slept).toEqual([]);

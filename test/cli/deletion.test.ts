@@ -230,7 +230,7 @@ describe("orphans --delete", () => {
     expect([await machines(), await volumes()]).toEqual([[], []]);
   });
 
-  test("on a terminal, data is deleted only for the ID that is typed, and a question is answered", async () => {
+  test("on a terminal, orphans --delete deletes data only for the ID that is typed, and answers a question", async () => {
     const volume = `shop/${await makeVolume(service, "shop", "ams")}`;
     const { copy } = await twice();
     const ids = ["--delete", volume, copy];
@@ -348,7 +348,7 @@ describe("orphans --delete", () => {
     ["nothing to agree to", ["--yes"], /--yes goes with --delete/],
     ["nothing to lose", ["--allow-data-loss"], /--allow-data-loss goes with --delete/],
     ["another ID", ["--delete", "shop/1", "--yes", "--confirm", "shop/2"], /--confirm shop\/2: --delete does not name/],
-  ])("is refused with %s", async (_, args, sentence) => {
+  ])("orphans --delete with %s is refused", async (_, args, sentence) => {
     const { code, out, err } = await orphans(...args);
     expect([code, out]).toEqual([2, ""]);
     expect(err).toMatch(sentence);

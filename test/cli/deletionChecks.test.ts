@@ -58,7 +58,7 @@ const deletionsSince = (begin: number): readonly string[] =>
     .slice(begin)
     .flatMap((seen) => (isWrite(seen) && seen.method === "DELETE" ? [seen.operation ?? ""] : []));
 
-test("F58: a volume that a Machine of others mounts is refused at once, with the Machine and the way to go on", async () => {
+test("F58: a volume that a Machine of others mounts is refused at once, and the message names the Machine and the next step", async () => {
   const disk = await makeDisk();
   const machine = await make("theirs", mounting(disk));
   const begin = service.requests.length;

@@ -68,7 +68,7 @@ const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}
   });
 
 describe("environment destroy", () => {
-  test("of a protected cluster deletes nothing, and says how it can be destroyed", async () => {
+  test("destroying the environment of a protected cluster deletes nothing, and the message says how it can be destroyed", async () => {
     const urn = "urn:pulumi:pr-7::shop::pulumi-nodejs:dynamic/machines:PostgresCluster::db";
     const type = "pulumi-nodejs:dynamic/machines:PostgresCluster";
     const cluster = (deletionProtection: boolean) => ({
@@ -180,7 +180,7 @@ describe("environment create", () => {
   test("says in its help what is required", async () => {
     // Help ends its process.
     const { out } = await command({ url: "local", token: "" }, ["environment", "create", "--help"]);
-    expect(out).toMatch(/--expires <time> +how long it may live, .* \(required\)$/m);
+    expect(out).toMatch(/--expires <time> +time until it expires, .* \(required\)$/m);
   });
 });
 

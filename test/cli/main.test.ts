@@ -99,23 +99,29 @@ describe("what is missing on the computer is one sentence, before everything els
     return { PATH: `${bin}${delimiter}${process.env["PATH"] ?? ""}` };
   };
 
-  test.each(commands.map((args) => [args.join(" "), args] as const))("no Pulumi CLI: %s", async (_, args) => {
-    oneSentence(
-      await here(args, { PATH: "/nowhere" }),
-      /^pulumi-machines: the Pulumi CLI was not found: install it \(https:\S+\) and put `pulumi` on your PATH\n$/,
-    );
-  });
+  test.each(commands.map((args) => [args.join(" "), args] as const))(
+    "a missing Pulumi CLI is one sentence: %s",
+    async (_, args) => {
+      oneSentence(
+        await here(args, { PATH: "/nowhere" }),
+        /^pulumi-machines: the Pulumi CLI was not found: install it \(https:\S+\) and put `pulumi` on your PATH\n$/,
+      );
+    },
+  );
 
-  test.each(commands.map((args) => [args.join(" "), args] as const))("no passphrase: %s", async (_, args) => {
-    const says =
-      "passphrase must be set with PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE environment variables";
-    oneSentence(
-      await here(args, failing("passphrase", says)),
-      /^pulumi-machines: the stack's secrets are encrypted with a passphrase: set PULUMI_CONFIG_PASSPHRASE to it, or /,
-    );
-  });
+  test.each(commands.map((args) => [args.join(" "), args] as const))(
+    "a missing passphrase is one sentence: %s",
+    async (_, args) => {
+      const says =
+        "passphrase must be set with PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE environment variables";
+      oneSentence(
+        await here(args, failing("passphrase", says)),
+        /^pulumi-machines: the stack's secrets are encrypted with a passphrase: set PULUMI_CONFIG_PASSPHRASE to it, or /,
+      );
+    },
+  );
 
-  test("an unsupported Node, for the command, the plugin and the policy pack", async () => {
+  test("an unsupported Node is one sentence, for the command, the plugin and the policy pack", async () => {
     const old = join(folder, "old.cjs");
     writeFileSync(
       old,
@@ -136,7 +142,7 @@ describe("what is missing on the computer is one sentence, before everything els
     }
   });
 
-  test("not logged in", async () => {
+  test("a missing login is one sentence", async () => {
     const says = "PULUMI_ACCESS_TOKEN must be set for login during non-interactive CLI sessions";
     oneSentence(
       await run(["status"], failing("login", says)),
@@ -155,7 +161,7 @@ describe("what is missing on the computer is one sentence, before everything els
     );
   });
 
-  test("no project", async () => {
+  test("a missing project is one sentence", async () => {
     oneSentence(
       await run(["status"], {}, tmpdir()),
       /^pulumi-machines: there is no Pulumi project in .*: run this in the folder of Pulumi\.yaml, or name the folder with --cwd\n$/,

@@ -87,7 +87,7 @@ describe("the program", () => {
   });
 
   test.each(["typescript", "python", "go", "yaml"])(
-    "in %s has no secret of a generated organization",
+    "a program in %s has no secret of a generated organization",
     async (language) => {
       const { secrets } = await makeOrganization(service, "kept", 60);
       const before = service.requests.length;
@@ -100,7 +100,7 @@ describe("the program", () => {
   );
 
   test.each(["one", "two", "three"])(
-    "in TypeScript is formatted, and in YAML it has the names of the imports (%s)",
+    "a program in TypeScript is formatted, and one in YAML has the names of the imports (%s)",
     async (seed) => {
       await makeOrganization(service, seed, 60);
       await write();
@@ -145,31 +145,34 @@ describe("the program", () => {
 describe("F57 what others wrote", () => {
   const evil = "x\u2028  y: ${fn}\u0085z\u202e\u007f\u009b\ufeff\u0000";
 
-  test.each(["typescript", "python", "go", "yaml"])("is data in a program in %s", async (language) => {
-    await makeApp(service, "shop");
-    const config = { image, env: { "A${pulumi.cwd}": evil, "fn::readFile": "./secret" }, metadata: { [evil]: "1" } };
-    await makeMachine(service, "shop", { name: "web", region: "ams", config });
-    const state = {
-      version: 4,
-      resources: [
-        ...["app", "machine", "volume"].map((kind) => ({
-          ...{ mode: "managed", type: `fly_${kind}`, name: `evil\n\u2028resources: {}${kind}` },
-          instances: [{ attributes: kind === "app" ? { name: "shop" } : {} }],
-        })),
-      ],
-    };
-    writeFileSync(join(folder, "state.json"), JSON.stringify(state));
-    for (const more of [[], ["--terraform", join(folder, "state.json"), "--out", join(folder, "moved")]]) {
-      const { code, out } = await write("--language", language, ...more);
-      expect(code).toBe(0);
-      const names = { typescript: "index.ts", python: "__main__.py", go: "main.go", yaml: "Main.yaml" };
-      const text = file(join(more.length > 0 ? "moved" : "", names[language as keyof typeof names]));
-      expect(text).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202e\ufeff]/);
-      for (const line of out.split("\n")) expect(line).not.toMatch(/^resources/);
-    }
-  });
+  test.each(["typescript", "python", "go", "yaml"])(
+    "what others wrote is data in a program in %s",
+    async (language) => {
+      await makeApp(service, "shop");
+      const config = { image, env: { "A${pulumi.cwd}": evil, "fn::readFile": "./secret" }, metadata: { [evil]: "1" } };
+      await makeMachine(service, "shop", { name: "web", region: "ams", config });
+      const state = {
+        version: 4,
+        resources: [
+          ...["app", "machine", "volume"].map((kind) => ({
+            ...{ mode: "managed", type: `fly_${kind}`, name: `evil\n\u2028resources: {}${kind}` },
+            instances: [{ attributes: kind === "app" ? { name: "shop" } : {} }],
+          })),
+        ],
+      };
+      writeFileSync(join(folder, "state.json"), JSON.stringify(state));
+      for (const more of [[], ["--terraform", join(folder, "state.json"), "--out", join(folder, "moved")]]) {
+        const { code, out } = await write("--language", language, ...more);
+        expect(code).toBe(0);
+        const names = { typescript: "index.ts", python: "__main__.py", go: "main.go", yaml: "Main.yaml" };
+        const text = file(join(more.length > 0 ? "moved" : "", names[language as keyof typeof names]));
+        expect(text).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202e\ufeff]/);
+        for (const line of out.split("\n")) expect(line).not.toMatch(/^resources/);
+      }
+    },
+  );
 
-  test("is in no program where YAML would call a function, and the Machine keeps it", async () => {
+  test("what others wrote is in no program where YAML would call a function, and the Machine keeps it", async () => {
     await makeApp(service, "shop");
     const config = { image, env: { "fn::readFile": "./secret" } };
     const machine = await makeMachine(service, "shop", { name: "web", region: "ams", config });
@@ -223,7 +226,7 @@ describe("files", () => {
 });
 
 describe("a stack that holds some of it", () => {
-  test("keeps its names, is not imported again, and what has no place in the program is listed", async () => {
+  test("a stack that holds some of it keeps its names, is not imported again, and what has no place in the program is listed", async () => {
     await makeApp(service, "shop");
     await set("shop", "TOKEN", "hush");
     const id = (name: string) => makeMachine(service, "shop", { name, region: "ams", config: { image } });
@@ -258,7 +261,7 @@ describe("a stack that holds some of it", () => {
     );
   });
 
-  test("in another language is not mixed with this one", async () => {
+  test("a program in another language is not mixed with this one", async () => {
     writeFileSync(join(folder, "Pulumi.yaml"), "name: shop\nruntime:\n  name: python\n");
     writeFileSync(join(folder, "stacks.json"), JSON.stringify({}));
     writeFileSync(join(folder, "pulumi"), answeringCli);
@@ -281,7 +284,7 @@ describe("options", () => {
     [["--app", "none"], "there is no App none at "],
     [["--org", "elsewhere"], "--org elsewhere: "],
     [[], "has nothing that could be imported"],
-  ])("%j: %s", async (args, message) => {
+  ])("invalid options are an error: %j: %s", async (args, message) => {
     const { code, out, err } = await write(...args);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain(message);

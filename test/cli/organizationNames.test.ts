@@ -19,7 +19,7 @@ const named: fc.Arbitrary<Named[]> = fc.uniqueArray(
 );
 
 describe("names", () => {
-  test("are unique, and each resource has one", () => {
+  test("names are unique, and each resource has one", () => {
     fc.assert(
       fc.property(named, (all) => {
         const names = resourceNames(all);
@@ -39,7 +39,7 @@ describe("names", () => {
     );
   });
 
-  test("of variables are identifiers, each once, and no words of the language", () => {
+  test("names of variables are identifiers, each once, and no words of the language", () => {
     for (const [spell, pattern] of [
       [camelCase, /^[a-z][A-Za-z0-9]*$/],
       [snakeCase, /^[a-z][a-z0-9_]*$/],

@@ -63,7 +63,7 @@ test("a stopped Machine of the source: says what starts it", async () => {
   expect([code, err]).toEqual([
     1,
     `Machine ${app}/${machine} is stopped\n` +
-      "Not promoted: dev does not run its release healthy. `pulumi up` alone does not start a Machine: " +
+      "Not promoted: dev does not run its release in a healthy state. `pulumi up` alone does not start a Machine: " +
       'set `state: "started"` in the program and run `pulumi up --refresh --stack dev`, or start it through the service. ' +
       "Then promote again. Nothing has changed.\n",
   ]);
@@ -89,7 +89,7 @@ test("a promotion against the direction is refused before its plan is shown, wit
   expect([refused.code, refused.out, refused.err]).toEqual([
     1,
     "",
-    "dev is where releases begin, so nothing is promoted to it. To go back: npx pulumi-machines promote prod --rollback " +
+    "Releases begin in dev, so nothing is promoted to it. To roll back: npx pulumi-machines promote prod --rollback " +
       `--cwd ${folder} --policy-pack packs/machines --policy-pack-config 'policy.{stack}.json'\n` +
       "Not promoted. Nothing has changed.\n",
   ]);

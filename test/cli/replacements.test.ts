@@ -212,13 +212,13 @@ describe("which replacements are undone", () => {
   const all = replacementsIn({ resources: state });
   const ids = (names: readonly string[], of = all) => chosen(of, names).map(({ original: { id } }) => id);
 
-  test("without a name: those that contain data, and Apps", () => {
+  test("without a name, the replacements of objects with data and of Apps are undone", () => {
     expect(ids([])).toEqual(["shop", "shop/vol_1", "c1"]);
     expect(all.map(({ original: { id } }) => id)).toEqual(["shop", "shop/vol_1", "shop/m1", "c1"]);
   });
 
   test.each([["data"], ["shop/vol_1"], [urnOf("plugin", "Volume", "data")], ["data#shop/vol_1"]])(
-    "%s selects one",
+    "a name of the form %s selects one replacement",
     (name) => {
       expect(ids([name, "data"])).toEqual(["shop/vol_1"]);
     },

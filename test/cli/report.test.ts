@@ -85,13 +85,13 @@ async function inProject(state: string, ...args: readonly string[]) {
 }
 
 describe("the examples of docs/orphans.md match the command's output", () => {
-  test("on the plugin", async () => {
+  test("the examples of docs/orphans.md match the output on the plugin", async () => {
     const { code, out, err } = await inProject(await leftovers("plugin"), "orphans");
     expect([code, err]).toEqual([1, ""]);
     expect(anywhere(out)).toBe(documented("text")[0]);
   });
 
-  test("as JSON", async () => {
+  test("the examples of docs/orphans.md match the output as JSON", async () => {
     const { out } = await inProject(await leftovers("plugin"), "orphans", "--json", "--only", "Machine");
     expect(JSON.parse(anywhere(out))).toEqual(JSON.parse(documented("json")[0] ?? ""));
   });
@@ -128,7 +128,7 @@ describe("the file of --import", () => {
     expect(out, "a file is written").not.toContain("Nothing was changed");
     expect([code, err]).toEqual([
       1,
-      "import.json is written. Take out what is not to be taken over, then run: pulumi import --file import.json\n",
+      "import.json is written. Remove what must not be adopted, then run: pulumi import --file import.json\n",
     ]);
     const { nameTable, resources } = JSON.parse(readFileSync(join(folder, "import.json"), "utf8")) as {
       nameTable: Record<string, string>;
@@ -227,7 +227,7 @@ describe("the file of --import", () => {
     });
   });
 
-  test("is never overwritten, and not written when there is nothing to import", async () => {
+  test("the file of --import is never overwritten, and not written when there is nothing to import", async () => {
     const state = await leftovers("plugin");
     write("import.json", "mine");
     const again = await runHere(["orphans", "--state", state, "--import", "import.json"]);
@@ -277,7 +277,7 @@ describe("providers declared in the program", () => {
     const first = await runHere(["orphans", "--state", "-"], { stdin: state });
     expect(first).toMatchObject({ code: 2, out: "" });
     expect(first.err).toBe(
-      "Not compared: provider staging was not looked at: its token cannot be read, because the state holds secrets encrypted. Run this again with --provider staging and MACHINES_TOKEN set.\n",
+      "Not compared: provider staging was not read: its token cannot be read, because the state holds secrets encrypted. Run this again with --provider staging and MACHINES_TOKEN set.\n",
     );
     expect(service.requests).toHaveLength(before);
     expect(await runHere(["orphans", "--state", "-", "--provider", "staging"], { stdin: state })).toMatchObject({
@@ -377,7 +377,7 @@ describe("errors are one sentence, with exit code 2", () => {
       /^pulumi-machines: the Pulumi CLI was not found: install it \(https:.*\) and put `pulumi` on your PATH\n$/,
       { env: { PATH: "/nowhere" } },
     ],
-  ])("%s", async (_, args, stdin, sentence, more = {}) => {
+  ])("an error is one sentence with exit code 2: %s", async (_, args, stdin, sentence, more = {}) => {
     const { code, out, err } = await run(["orphans", ...args], { stdin, ...more });
     expect([code, out]).toEqual([2, ""]);
     expect(err).toMatch(sentence);

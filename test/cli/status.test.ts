@@ -54,9 +54,9 @@ test("a stack whose service refuses the token is unknown, and not unhealthy", as
   expect(refused.code).toBe(1);
   expect([cells(refused)[1], cells(refused).at(-1)]).toEqual(["shop:1", "unknown"]);
   expect(refused.out).toMatch(
-    new RegExp(`^dev: Machine shop/${ids[0] ?? ""} cannot be looked at: machines\\.get answered 401: .*`, "m"),
+    new RegExp(`^dev: Machine shop/${ids[0] ?? ""} cannot be read: machines\\.get answered 401: .*`, "m"),
   );
-  expect(refused.out).toMatch(/^dev: 1 more cannot be looked at$/m);
+  expect(refused.out).toMatch(/^dev: 1 more cannot be read$/m);
   const { stacks } = JSON.parse((await run(["status", "--json"], { token: "another" })).out) as { stacks: object[] };
   expect(stacks).toMatchObject([{ problems: [], unseen: [{}, {}].map(() => expect.any(String) as string) }]);
 });

@@ -148,7 +148,10 @@ describe("undo-replacement", () => {
   test("an original that no longer exists is not restored", async () => {
     write("export.json", state("shop/vol_gone"));
     const { code, err } = await undo();
-    expect([code, err]).toEqual([1, expect.stringMatching(/^The Volume shop\/vol_gone is gone.*`pulumi refresh`/)]);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringMatching(/^The Volume shop\/vol_gone is deleted or being deleted.*`pulumi refresh`/),
+    ]);
     nothingChanged();
   });
 

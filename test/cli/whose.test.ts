@@ -63,7 +63,7 @@ describe.each(shapes)("F59: a state of the %s binding", (shape) => {
     expect(named.out).toContain(`deleted Machine ${id}\n`);
   }
 
-  test("with its own id proves whose an object is, and shows the command that deletes it", async () => {
+  test("a state with its own id proves whose an object is, and the report shows the command that deletes it", async () => {
     const [web, copy] = [await made(ownerIn(shape, "web"), ours), await made(ownerIn(shape, "web"), ours)];
     state(shape, marked({ type: "Machine", name: "web", id: web }));
     expect(await found(copy)).toMatchObject({
@@ -79,7 +79,7 @@ describe.each(shapes)("F59: a state of the %s binding", (shape) => {
     await byNameOnly(copy, /its state is from another backend, where it may live on\.$/);
   });
 
-  test("does not claim what its copy in another backend made since, and never deletes it", async () => {
+  test("a state does not claim what its copy in another backend made since, and never deletes it", async () => {
     const [web, late] = [await made(ownerIn(shape, "web"), ours), await made(ownerIn(shape, "web"), copied)];
     state(shape, marked({ type: "Machine", name: "web", id: web }));
     expect(await found(late)).toMatchObject({ madeBy: "namesake", import: null, delete: null });
@@ -88,7 +88,7 @@ describe.each(shapes)("F59: a state of the %s binding", (shape) => {
     expect(refused.err).toMatch(/another backend or organization, or one that is lost; delete it with its program/);
   });
 
-  test("that another stack of the backend shares proves nothing", async () => {
+  test("a state that another stack of the backend shares proves nothing", async () => {
     const [web, copy] = [await made(ownerIn(shape, "web"), ours), await made(ownerIn(shape, "web"), ours)];
     state(shape, marked({ type: "Machine", name: "web", id: web }));
     const moved = marked({ type: "Machine", name: "moved", id: "shop/none" });
@@ -96,7 +96,7 @@ describe.each(shapes)("F59: a state of the %s binding", (shape) => {
     await byNameOnly(copy, /stack organization\/blog\/live has the same state, copied or moved, and may own it\.$/);
   });
 
-  test("does not claim what an older version or an unread stack may own", async () => {
+  test("a state does not claim what an older version or an unread stack may own", async () => {
     const [web, copy] = [await made(ownerIn(shape, "web"), ours), await made(ownerIn(shape, "web"), ours)];
     state(shape, marked({ type: "Machine", name: "web", id: web }));
     files.write("refuses-organization-blog-live", "");
@@ -109,7 +109,7 @@ describe.each(shapes)("F59: a state of the %s binding", (shape) => {
     await byNameOnly(older, /an older version created it, which did not note the backend\.$/);
   });
 
-  test("does not claim the Machine of an interrupted run of the same stack in another backend", async () => {
+  test("a state does not claim the Machine of an interrupted run of the same stack in another backend", async () => {
     const web = await made(ownerIn(shape, "web"), ours);
     state(shape, marked({ type: "Machine", name: "web", id: web }));
     const op = "e".repeat(32);
@@ -134,7 +134,7 @@ describe.each(shapes)("F59: a state of the %s binding", (shape) => {
     expect(await machines()).toContain(begun);
   });
 
-  test("that gave a fleet to a stack of another project, and took it back, deletes it in neither", async () => {
+  test("a fleet that went to a stack of another project and came back is deleted in neither", async () => {
     const owner = ownerIn(shape, "web", "Fleet");
     await made(owner, ours, { "pulumi-fleet": "web", "pulumi-fleet-phase": "serving" });
     const fleet = marked({ type: "Fleet", name: "web", id: "shop/web" });

@@ -58,7 +58,7 @@ describe("failures of the service", () => {
   describe("an outage", () => {
     const many = Array.from({ length: 100 }, (_, i) => i);
 
-    test("does not multiply the load: one request is retried on behalf of all, then all fail (F05)", async () => {
+    test("an outage does not multiply the load: one request is retried on behalf of all, then all fail (F05)", async () => {
       service.fail({ operation: "apps.get", when: "before", status: 503, times: "always" });
       const failed = await Promise.allSettled(many.map(() => api.apps.get({ appName: "app" })));
       expect(failed.filter(({ status }) => status === "rejected")).toHaveLength(100);
@@ -73,7 +73,7 @@ describe("failures of the service", () => {
       await api.apps.get({ appName: "app" });
     });
 
-    test("that passes causes no failure", async () => {
+    test("an outage that passes causes no failure", async () => {
       service.fail({ operation: "apps.get", when: "before", status: 503, times: 102 });
       await Promise.all(many.map(() => api.apps.get({ appName: "app" })));
       expect(sent.length).toBeLessThanOrEqual(102 + 100);
@@ -100,13 +100,13 @@ describe("failures of the service", () => {
     expect(sent).toHaveLength(500);
   });
 
-  test.each([400, 401, 403, 404, 409, 412, 422])("%d is final", async (status) => {
+  test.each([400, 401, 403, 404, 409, 412, 422])("status %d is final", async (status) => {
     service.fail({ operation: "apps.get", when: "before", status, body: { error: "no" } });
     await expect(api.apps.get({ appName: "app" })).rejects.toMatchObject({ status, reason: "no" });
     expect(sent).toHaveLength(1);
   });
 
-  test("errors carry operation, status, the service's text and the request id", async () => {
+  test("errors have the operation, the status, the service's text and the request id", async () => {
     const error: unknown = await api.machines
       .get({ appName: "app", machineId: "00000000000000" })
       .catch((reason: unknown) => reason);
@@ -139,7 +139,7 @@ describe("answers that cannot be used", () => {
   });
   beforeEach(() => ({ api, sent } = jumpingClient({ url, token: "the-token" })));
 
-  test("HTML with status 200, and with an error", async () => {
+  test("HTML is an error, with status 200 and with an error's status", async () => {
     answer = (_, response) => void response.writeHead(200, { "content-type": "text/html" }).end("<html>hello</html>");
     await expect(api.apps.get({ appName: "a" })).rejects.toThrow(
       /answered 200 with something that is not JSON: "<html>hello/,

@@ -39,7 +39,7 @@ describe("configuration", () => {
   test.each(["line\nbreak", "carriage\rreturn", "nul\u0000", " leading", "ünicode"])(
     "a token like %j is refused and never quoted",
     (token) => {
-      expect(() => read({ ...valid, token })).toThrow(/machines:token: the token holds/);
+      expect(() => read({ ...valid, token })).toThrow(/machines:token: the token contains/);
       try {
         read({ ...valid, token });
       } catch (error) {
@@ -56,7 +56,7 @@ describe("configuration", () => {
     ["4", { machines: 4 }],
     ["25%", { percent: 25 }],
     ["100%", { percent: 100 }],
-  ])("maxUnavailable of %s", (maxUnavailable, expected) =>
+  ])("maxUnavailable of %s is accepted", (maxUnavailable, expected) =>
     expect(read({ ...valid, maxUnavailable }).maxUnavailable).toEqual(expected),
   );
 

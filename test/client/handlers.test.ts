@@ -74,7 +74,7 @@ describe("send", () => {
   test("sends nothing after the deadline or after a cancellation", async () => {
     const { handle, sent, clock } = sending();
     await expect(handle({ ...read, deadline: { at: clock.now(), allowed: "5s" } })).rejects.toThrow(
-      /the 5s this operation may take were over before GET/,
+      /the time limit of 5s ended before GET/,
     );
     const signal = AbortSignal.abort(new Error("cancelled"));
     await expect(handle({ ...read, deadline: { ...read.deadline, signal } })).rejects.toThrow("cancelled");

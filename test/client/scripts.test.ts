@@ -63,7 +63,7 @@ describe("createClient", () => {
     [{ endpoint: "https://example.com" }, /no access token: give createClient a `token`, or set MACHINES_TOKEN/],
     [{ endpoint: "example.com", token: "t" }, /createClient: endpoint: got "example.com"; must begin with http/],
     [{ endpoint: "https://example.com", token: "t", retries: 21 }, /createClient: retries: got "21"; must be a whole/],
-  ])("invalid options: %j", (options, message) => {
+  ])("createClient refuses invalid options: %j", (options, message) => {
     for (const name of ["ENDPOINT", "TOKEN"]) vi.stubEnv(`MACHINES_${name}`, "");
     expect(() => createClient(options)).toThrow(message);
     expect(() => createClient(options)).toThrow(MachinesError);
@@ -113,7 +113,7 @@ describe("withLease", () => {
   const isHeld = async () =>
     !isNotFound(await failureOf(client.machines.getLease({ appName: "shop", machineId: machine })));
 
-  test("keeps the lease while the work runs and releases it, also when the work fails", async () => {
+  test("withLease keeps the lease while the work runs and releases it, also when the work fails", async () => {
     const key = { appName: "shop", machineId: machine };
     const done = await withLease(
       client,
@@ -139,7 +139,7 @@ describe("withLease", () => {
     const error = await failureOf(withLease(client, at(), options, () => Promise.resolve("never")));
     expect(error).toMatchObject({ code: "lease-held" });
     expect(String(error)).toMatch(
-      /did not come free within 2s: .*lease currently held by.* more time with timeoutSeconds/,
+      /was not released within 2s: .*lease currently held by.* more time with timeoutSeconds/,
     );
     expect(heard.join()).toContain(`waiting for the lease of Machine ${machine}`);
     await send(service, "DELETE", path(), undefined, { "svc-machine-lease-nonce": data.nonce });

@@ -35,13 +35,13 @@ describe("a service that does not answer", () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  test("is the only cause when the attempts are used up", async () => {
+  test("a service that does not answer is the only cause when the attempts are used up", async () => {
     const text = await failure(limited(600, closed).apps.get({ appName: "app" }));
     expect(text).toMatch(/ECONNREFUSED.*Is the endpoint right, and does the service run\?$/);
     expect(text).not.toMatch(/600s|time limit|allowed/);
   });
 
-  test("is one cause and the time limit the other when the limit leaves no attempt", async () => {
+  test("a service that does not answer is one cause and the time limit the other when the limit leaves no attempt", async () => {
     const text = await failure(limited(1, closed).apps.get({ appName: "app" }));
     expect(text).toMatch(
       /ECONNREFUSED[^.]*(?:\.\d[^.]*)*\. The time limit of 1s ended the attempts\. Is the endpoint right/,
@@ -52,14 +52,14 @@ describe("a service that does not answer", () => {
 describe("a service that fails", () => {
   const failing = () => service.fail({ operation: "apps.get", when: "before", status: 503, times: 1000 });
 
-  test("is the only cause when the attempts are used up", async () => {
+  test("a service that fails is the only cause when the attempts are used up", async () => {
     failing();
     const text = await failure(limited(600).apps.get({ appName: "app" }));
     expect(text).toMatch(/answered 503: .*The service failed; try again later\.$/);
     expect(text).not.toMatch(/600s|time limit/);
   });
 
-  test("is one cause and the time limit the other when the limit leaves no attempt", async () => {
+  test("a service that fails is one cause and the time limit the other when the limit leaves no attempt", async () => {
     failing();
     const text = await failure(limited(1).apps.get({ appName: "app" }));
     expect(text).toMatch(
@@ -67,7 +67,7 @@ describe("a service that fails", () => {
     );
   });
 
-  test("is named when it kept a wait from its end", async () => {
+  test("a service that fails is named when it kept a wait from its end", async () => {
     const id = await makeMachine(service, "app", { config: { image: "registry.example.com/web:1" } });
     service.fail({ operation: "machines.wait", when: "before", status: 503, times: 1000 });
     service.fail({ operation: "machines.get", when: "before", status: 503, times: 1000 });

@@ -94,7 +94,7 @@ describe.runIf(hasBrowser)("actions in the console", () => {
     await title(page).getByText("stopped").waitFor();
   });
 
-  test("a session that only reads has neither actions nor a terminal, and its page cannot send them", async () => {
+  test("a session that only reads shows no actions and no terminal, and its page cannot send them", async () => {
     const { page, at, id, url, state } = await machinePage("read");
     expect(await title(page).getByRole("button").allTextContents()).toEqual(["Copy as code"]);
     expect(await page.getByRole("button", { name: "Terminal" }).count()).toBe(0);

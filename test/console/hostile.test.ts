@@ -80,7 +80,7 @@ async function poison(call: Call) {
 }
 
 describe.runIf(hasBrowser)("hostile texts", () => {
-  test("are shown as text in every view, without a script, a link or a request", async () => {
+  test("hostile texts are shown as text in every view, without a script, a link or a request", async () => {
     const service = await withService({ console: "write", strict: false });
     service.service.faults.isOpen = true;
     const { ids, cluster, accepted } = await poison(service.call);

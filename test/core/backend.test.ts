@@ -21,7 +21,7 @@ const of = (env: Record<string, string>): string | undefined =>
 const given = (text: string): string | undefined => of({ PULUMI_BACKEND_URL: text });
 
 describe("F59: the backend of a process", () => {
-  test("is one folder, however it is spelled, and not another one", () => {
+  test("the backend of a process is one folder, however it is spelled, and not another one", () => {
     symlinkSync(at("a"), at("link"));
     expect(given(url("a"))).toMatch(/^[0-9a-f]{12}$/);
     expect([`${url("a")}/`, `${url("a")}?metadata=skip`, url("link"), url("b/../a")].map(given)).toEqual(
@@ -33,14 +33,14 @@ describe("F59: the backend of a process", () => {
     expect(given("https://a.example.com")).not.toBe(given("https://b.example.com"));
   });
 
-  test("is another one for a folder of the same path on another computer", () => {
+  test("the backend of a process is another one for a folder of the same path on another computer", () => {
     const before = given(url("a"));
     renameSync(at("a"), at("old"));
     renameSync(at("b"), at("a"));
     expect(given(url("a"))).not.toBe(before);
   });
 
-  test("is that of the environment, then of the project, then of the login", () => {
+  test("the backend of a process is that of the environment, then of the project, then of the login", () => {
     expect(of({})).toBeUndefined();
     writeFileSync(at("home/credentials.json"), JSON.stringify({ current: "https://login.example.com" }));
     expect(of({})).toBe(given("https://login.example.com"));
@@ -53,7 +53,7 @@ describe("F59: the backend of a process", () => {
     expect(of({})).toBeUndefined();
   });
 
-  test("is unknown if its folder cannot be read", () => {
+  test("the backend of a process is unknown if its folder cannot be read", () => {
     expect([url("none"), url("project"), ""].map(given)).toEqual([undefined, undefined, undefined]);
   });
 });
@@ -72,7 +72,7 @@ describe("F59: the id of a state", () => {
     return started;
   };
 
-  test("is kept in its backend, and a copy elsewhere gets one of its own, there and back", () => {
+  test("the id of a state is kept in its backend, and a copy elsewhere gets one of its own, there and back", () => {
     const first = run("a").stateIds.own;
     expect(backendIn(first)).toBe(given(url("a")));
     expect(run("a", first).stateIds.own).toBe(first);
@@ -86,7 +86,7 @@ describe("F59: the id of a state", () => {
     expect([back.stateIds.has(first), back.stateIds.has(second)]).toEqual([true, false]);
   });
 
-  test("of an older version stays known, and new objects get one with the backend", () => {
+  test("the id of a state of an older version stays known, and new objects get one with the backend", () => {
     const older = run("a", "0123456789ab");
     expect(older.stateIds.has("0123456789ab")).toBe(true);
     expect(backendIn(older.stateIds.own)).toBe(given(url("a")));

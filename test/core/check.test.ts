@@ -185,7 +185,7 @@ describe("check", () => {
     );
   });
 
-  test("of a list of versions the greatest counts, as one number", () => {
+  test("the greatest version of a list counts, as one number", () => {
     const version = (given: unknown) => {
       const { inputs, problems } = run("Machine", { app: "a", config: { image: "x" }, minSecretsVersion: given });
       return problems.length > 0 ? problems : inputs["minSecretsVersion"];
@@ -428,7 +428,7 @@ describe("refusals (R3, R9)", () => {
 describe("problems that the service reported at preview", () => {
   const findings = [{ property: "name", message: "the name is taken" }, null, UNKNOWN];
 
-  test("apply only to new or changed inputs", () => {
+  test("problems that the service reported at preview apply only to new or changed inputs", () => {
     expect(run("App", { name: "taken", __context: { findings } }).problems).toEqual(["name: the name is taken"]);
     expect(run("App", { name: "taken", __context: { findings } }, { name: "taken" }).problems).toEqual([]);
     expect(run("App", { name: "taken", __context: { findings } }, { name: "before" }).problems).toEqual([
@@ -436,7 +436,7 @@ describe("problems that the service reported at preview", () => {
     ]);
   });
 
-  test("about the whole service apply to unchanged resources too", () => {
+  test("problems of the whole service apply to unchanged resources too", () => {
     const whole = [{ property: "", message: "answered 401" }];
     expect(run("App", { name: "same", __context: { findings: whole } }, { name: "same" }).problems).toEqual([
       expect.stringContaining("answered 401"),
@@ -455,7 +455,7 @@ describe("problems that the service reported at preview", () => {
     expect(run("App", { name: "fixed", organization: "after", __context }).problems).toHaveLength(1);
   });
 
-  test("are not saved", () => {
+  test("problems that the service reported at preview are not saved", () => {
     expect(JSON.stringify(run("App", { name: "x", __context: { findings, owner: "o" } }).inputs)).not.toContain(
       "findings",
     );

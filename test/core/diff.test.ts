@@ -22,7 +22,7 @@ const paths = (state: Values, news: Values, of = machine): string[] =>
 const base = { app: "a", name: "web", config: { image: "x" }, cordoned: false, forceDestroy: false };
 
 describe("diff", () => {
-  test.each(Object.keys(resources))("of any %s with itself is empty", (name) => {
+  test.each(Object.keys(resources))("the diff of any %s with itself is empty", (name) => {
     const inputs = arbitraryOf(fieldOf(resource(name).inputs));
     fc.assert(
       fc.property(inputs, (values) => {
@@ -31,7 +31,7 @@ describe("diff", () => {
     );
   });
 
-  test.each(Object.keys(resources))("of any two %ss is empty only when they mean the same", (name) => {
+  test.each(Object.keys(resources))("the diff of any two %ss is empty only when they mean the same", (name) => {
     const inputs = arbitraryOf(fieldOf(resource(name).inputs));
     fc.assert(
       fc.property(inputs, inputs, (a, b) => {

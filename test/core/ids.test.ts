@@ -28,7 +28,7 @@ describe("ids (R5)", () => {
     "a/b\u0000",
     "a/b?x",
     `a/${"b".repeat(1_000_000)}`,
-  ])("%# is refused", (text) => {
+  ])("the invalid id %# is refused", (text) => {
     expect(() => id.parse(text)).toThrow(/has the form <app>\/<volumeId>/);
   });
 

@@ -165,7 +165,7 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
     return { made: create(resource, inputs, caller), dead, caller };
   }
 
-  test("before the request was sent: one object is created", async () => {
+  test("a create that was interrupted before its request was sent creates one object", async () => {
     const before = (await all(service)).length;
     await begin("before").dead;
     const { made, caller } = begin();
@@ -175,7 +175,7 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
     await remove(resource, id, state, caller);
   });
 
-  test("after the request was applied: the created object is adopted", async () => {
+  test("a create that was interrupted after its request was applied adopts the created object", async () => {
     await begin("after").dead;
     const before = (await all(service)).length;
     const { made, caller } = begin();
@@ -186,7 +186,7 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
   });
 
   if (since)
-    test("after the request was applied, when the inputs changed since: the created object is adopted and updated", async () => {
+    test("a create whose inputs changed since the interruption adopts the created object and updates it", async () => {
       await begin("after").dead;
       const before = (await all(service)).length;
       const { made, caller } = begin(undefined, since);
@@ -196,7 +196,7 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
       await remove(resource, id, state, caller);
     });
 
-  test("after its id was returned: it is reported, and neither adopted nor changed", async () => {
+  test("a create whose id was returned is reported, and the object is neither adopted nor changed", async () => {
     const first = await begin().made;
     const { made, caller } = begin();
     // A taken name cannot be used twice; the service or the provider reports that.

@@ -56,7 +56,7 @@ const config = {
 };
 
 describe("what inputs withhold", () => {
-  test("is what the schema declares secret or possibly secret", () => {
+  test("what inputs withhold is what the schema declares secret or possibly secret", () => {
     expect(of("Secret", { app: "shop", name: "A", value: "hidden" })).toEqual(["hidden"]);
     expect(of("AppSecrets", { app: "shop", values: { A: "one", B: "two" } })).toEqual(["one", "two"]);
     const inputs = {
@@ -68,10 +68,10 @@ describe("what inputs withhold", () => {
     expect(of("Machine", { app: "shop", region: "ams", config: inputs })).toEqual(["aGk=", "hidden", "private"]);
   });
 
-  test("is nothing if the schema does not know the property", () =>
+  test("what inputs withhold is nothing if the schema does not know the property", () =>
     expect(of("Secret", { values: "visible", __context: { owner: "o" } })).toEqual([]));
 
-  test("F56: in a secret object, it is what stands at a place for secrets, and no word of the configuration", () => {
+  test("F56: a secret object withholds what stands at a place for secrets, and no word of the configuration", () => {
     const inputs = { app: "shop", region: "ams", config };
     const found = [
       "--token=hunter3",
@@ -102,7 +102,7 @@ describe("what inputs withhold", () => {
     expect(of("Machine", wrong, markAt(["config", "services", 0, "protocol"]))).toEqual(["hunter2"]);
   });
 
-  test("is certain only if the schema or the program says it of exactly this value", () => {
+  test("what inputs withhold is certain only if the schema or the program says it of exactly this value", () => {
     const certainly = (type: string, inputs: Record<string, unknown>, marks: SecretMarks | "unreported") =>
       withheld(resources[type]?.inputFields ?? {}, inputs, marks).filter(({ isCertain }) => isCertain);
     expect(certainly("Machine", { config }, "unreported")).toEqual([]);

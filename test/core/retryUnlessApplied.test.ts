@@ -35,44 +35,44 @@ function request(results: readonly (Error | string | undefined)[], visibleAfter 
 }
 
 describe("a request", () => {
-  test("that succeeds is sent once, and nothing is read", async () => {
+  test("a request that succeeds is sent once, and nothing is read", async () => {
     const { sent, ...one } = request(["done"]);
     expect(await retryUnlessApplied(api, one)).toBe("done");
     expect(sent).toEqual(["send"]);
   });
 
-  test("that was applied although its answer was lost is not sent again", async () => {
+  test("a request that was applied although its answer was lost is not sent again", async () => {
     const { sent, ...one } = request([lost], 1);
     expect(await retryUnlessApplied(api, one)).toBe("seen");
     expect(sent).toEqual(["send", "look"]);
   });
 
-  test("that was not applied is sent at most three times", async () => {
+  test("a request that was not applied is sent at most three times", async () => {
     const { sent, ...one } = request([lost, lost, lost]);
     await expect(retryUnlessApplied(api, one)).rejects.toBe(lost);
     expect(sent).toEqual(["send", "look", "send", "look", "send", "last look"]);
   });
 
-  test("that is refused the second time, because the first was applied, returns the result", async () => {
+  test("a request that is refused the second time, because the first was applied, returns the result", async () => {
     const { sent, ...one } = request([lost, refused], 2);
     expect(await retryUnlessApplied(api, one)).toBe("seen");
     expect(sent).toEqual(["send", "look", "send", "last look"]);
   });
 
-  test("that is refused the second time for another reason fails with the refusal", async () => {
+  test("a request that is refused the second time for another reason fails with the refusal", async () => {
     const { sent, ...one } = request([lost, refused], 2);
     await expect(retryUnlessApplied(api, { ...one, isDuplicate: () => false })).rejects.toBe(refused);
     expect(sent).toEqual(["send", "look", "send"]);
   });
 
-  test("that is refused the first time was certainly not applied", async () => {
+  test("a request that is refused the first time was certainly not applied", async () => {
     const { sent, ...one } = request([refused]);
     let isCertain = false;
     await expect(retryUnlessApplied(api, { ...one, refused: () => (isCertain = true) })).rejects.toBe(refused);
     expect([sent, isCertain]).toEqual([["send"], true]);
   });
 
-  test("that is refused after a lost answer remains ambiguous", async () => {
+  test("a request that is refused after a lost answer remains ambiguous", async () => {
     let isCertain = false;
     const { sent: _, ...one } = request([lost, refused]);
     await expect(retryUnlessApplied(api, { ...one, refused: () => (isCertain = true) })).rejects.toBe(refused);

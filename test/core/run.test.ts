@@ -142,7 +142,7 @@ describe("guarded resources (R11)", () => {
   });
 });
 
-test("only what lies in a parent that this run created again under its old name is lost with it", () => {
+test("only objects in a parent that this run created again under its old name are lost with it", () => {
   const [database, extension, user] = ["PostgresDatabase", "PostgresExtension", "PostgresUser"].map(typeOf);
   if (!database || !extension || !user) throw new Error("a type is missing");
   run.program.declare(database, {}, as("orders", { cluster: "c1", name: "orders" }));

@@ -23,14 +23,14 @@ const checked = (olds: Values, news: Values) => {
 const stored = (of: Values): Values => ({ ...place, ...of });
 
 describe("a value that is never stored", () => {
-  test("is removed by check, which adds its version, and the run has it", () => {
+  test("a value that is never stored is removed by check, which adds its version, and the run has it", () => {
     const found = checked({}, { valueWo: "c4n4ry-wo" });
     expect(found.stored).toEqual(stored({ valueVersion: 0 }));
     expect(found.run.program.writeOnlyOf("owner-token")).toEqual({ valueWo: "c4n4ry-wo" });
     expect(found.run.writeOnlySecrets()).toEqual([{ value: "c4n4ry-wo", isCertain: true }]);
   });
 
-  test("is kept by check without an owner, because nothing is stored then", () => {
+  test("a value that is never stored is kept by check without an owner, because nothing is stored then", () => {
     const run = new Run(() => noIntents);
     const { inputs } = checkInputs(secret, {}, { ...place, valueWo: "c4n4ry-wo" }, { randomHex: () => "", run });
     expect(inputs).toEqual(stored({ valueWo: "c4n4ry-wo", valueVersion: 0 }));

@@ -50,7 +50,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
   });
 
   // test/client/config.test.ts has the rules; the engine prints each message like that for a missing endpoint.
-  thoroughTest("an endpoint without a scheme", async () =>
+  thoroughTest("an endpoint without a scheme is refused", async () =>
     expect((await preview("127.0.0.1:4280")).output).toMatch(
       /MACHINES_ENDPOINT: got "127.0.0.1:4280"; must begin with http:\/\/ or https:\/\//,
     ),
@@ -60,7 +60,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
   thoroughTest("no token, a token with a line break (never shown)", async () => {
     expect((await preview(service.url, "")).output).toMatch(/no access token: .*--secret machines:token/);
     const { output } = await preview(service.url, "first-half\nsecond-half");
-    expect(output).toMatch(/MACHINES_TOKEN: the token holds a line break/);
+    expect(output).toMatch(/MACHINES_TOKEN: the token contains a line break/);
     expect(output).not.toMatch(/first-half|second-half/);
   });
 
@@ -299,7 +299,7 @@ describe.each(bindingsOr("pulumi-machines"))("arguments in JavaScript on %s", (b
 
   // The engine does not tell the plugin which resource an unknown id belongs to. In process: test/core/check.test.ts.
   (binding.endsWith("-plugin") ? test.skip : thoroughTest)(
-    "a new volume with two Machines, one of them in another region",
+    "a new volume with two Machines, one of them in another region, is refused",
     async () => {
       script(`
       const { ComponentResource } = require("@pulumi/pulumi");

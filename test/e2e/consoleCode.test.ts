@@ -1,4 +1,4 @@
-// "Copy as code" in the console, as its user goes on: the program and the commands are pasted into a project, and the next
+// "Copy as code" in the console, as its user uses it: the program and the commands are pasted into a project, and the next
 // preview shows no change.
 import { expect, inject, test } from "vitest";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";

@@ -33,7 +33,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("a database, %s", (binding) 
     return (await send<{ value: string }>(service, "GET", path)).value;
   };
 
-  test("is created, restored from its backup and copied, and the App can connect", async () => {
+  test("a database is created, restored from its backup and copied, and the App can connect", async () => {
     await set("restore", "true");
     await set("staging", "true");
     expect(counts(await stack.ok("up", "--yes"))).toEqual({ created: 12 });

@@ -12,6 +12,7 @@ import { startService, type TestService } from "../support/startService.ts";
 // The first have tests of their own, which show the same besides their own steps: the web app in test/runtime/webApp.test.ts,
 // Python in languages.test.ts, and rollouts in fleets.test.ts. The last are compiled, or need language hosts that are built in minutes.
 const elsewhere: readonly string[] = [
+  "canary",
   "volumes",
   "database",
   "policy",
@@ -37,7 +38,7 @@ describe.each([
     inject("installed"),
   );
   if (runtime === undefined) {
-    test.skip(`not run: ${reason}`);
+    test.skip(`the example is not run: ${reason}`);
     return;
   }
   let service: TestService;

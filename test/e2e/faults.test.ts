@@ -127,5 +127,5 @@ new machines.Machine("second", { app: app.id, config: { image: "registry.example
     },
   );
 
-  test("destroy leaves nothing", () => expectEmptied(service, stack));
+  test("destroy leaves nothing on the service", () => expectEmptied(service, stack));
 });

@@ -1,5 +1,5 @@
 // Rollouts of a fleet with the real CLI: how many Machines are ready at any moment, where a bad image stops, and how a killed
-// rollout goes on (F50).
+// rollout continues (F50).
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
@@ -132,7 +132,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect(await ready()).toBe(10);
   });
 
-  test("a rollout that was killed goes on with the next up", async () => {
+  test("the next up continues a rollout that was killed", async () => {
     await stack.set({ image: image("3") });
     const { pid, ended } = stack.start(["up", "--yes", "--skip-preview"]);
     await expect.poll(() => onImage("3"), { timeout: 60_000 }).toBeGreaterThan(2);
@@ -160,7 +160,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect(first.output).not.toContain("c4n4ry");
   });
 
-  thoroughTest("no retry takes more, and a good image reaches those that are down first", async () => {
+  thoroughTest("no retry interrupts more Machines, and a good image first reaches those that are down", async () => {
     const again = await observed();
     expect(again.code).not.toBe(0);
     expect([again.least, await onImage("3")]).toEqual([8, 8]);
@@ -222,7 +222,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect(names.filter((name) => name.startsWith("web-ams")).length).toBe(2);
   });
 
-  thoroughTest("at once, all are updated together", async () => {
+  thoroughTest("the strategy immediate updates all Machines together", async () => {
     await object("strategy", { type: "immediate" });
     await stack.set({ image: image("10") });
     const { code, output } = await observed();
@@ -230,7 +230,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect(await onImage("10")).toBe(10);
   });
 
-  test("destroy leaves nothing", async () => {
+  test("destroy leaves nothing on the service", async () => {
     await stack.ok("destroy", "--yes", "--skip-preview");
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
   });

@@ -84,5 +84,5 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("a program that ends, on %s"
     },
   );
 
-  test("destroy leaves nothing", () => expectEmptied(service, stack));
+  test("destroy leaves nothing on the service", () => expectEmptied(service, stack));
 });

@@ -139,26 +139,29 @@ describe.each(cases)("F18: kill -9 in the middle of $story on $binding", ({ from
     return { service, stack };
   }
 
-  test.each(chosen)("of $victim $moment request $nth of each run is applied", async (step) => {
-    // No stage has so many requests.
-    if (isOver) return;
-    const { service, stack } = await begin(binding);
-    isOver = true;
-    for (const [what, program] of stages) {
-      stack.program(program);
-      if (!(await killedAt(service, stack, step))) continue;
-      isOver = false;
-      await stack.ok("cancel", "--yes");
-      // As if the lease of the killed run had expired.
-      service.service.context.clock.advance(13_000);
-      const { code, output } = await stack.run(["up", "--yes", "--skip-preview"]);
-      expect(code, `${what}: ${output}`).toBe(0);
-      await expectNoDuplicates(service, stack);
-      expect(Object.keys(counts(await stack.up())), what).toEqual(["unchanged"]);
-    }
-    await expectSettled(service, stack);
-    await expectEmptied(service, stack);
-  });
+  test.each(chosen)(
+    "the next up completes a run after a kill of $victim $moment request $nth of each run is applied",
+    async (step) => {
+      // No stage has so many requests.
+      if (isOver) return;
+      const { service, stack } = await begin(binding);
+      isOver = true;
+      for (const [what, program] of stages) {
+        stack.program(program);
+        if (!(await killedAt(service, stack, step))) continue;
+        isOver = false;
+        await stack.ok("cancel", "--yes");
+        // As if the lease of the killed run had expired.
+        service.service.context.clock.advance(13_000);
+        const { code, output } = await stack.run(["up", "--yes", "--skip-preview"]);
+        expect(code, `${what}: ${output}`).toBe(0);
+        await expectNoDuplicates(service, stack);
+        expect(Object.keys(counts(await stack.up())), what).toEqual(["unchanged"]);
+      }
+      await expectSettled(service, stack);
+      await expectEmptied(service, stack);
+    },
+  );
 });
 
 /** Runs up, and kills it at a request; returns false when it ended before that request. */

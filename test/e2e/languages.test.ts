@@ -245,7 +245,7 @@ describe.each(
 )("a program in $language", async ({ language, program, created, secret }) => {
   const { runtime, reason } = await findRuntime(`runtime: ${language}`, inject("installed"));
   if (runtime === undefined) {
-    test.skip(`not run: ${reason}`);
+    test.skip(`the language is not run: ${reason}`);
     return;
   }
   let service: TestService;

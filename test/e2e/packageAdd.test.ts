@@ -103,10 +103,13 @@ describe("pulumi package add", async () => {
     );
   });
 
-  test.skipIf(yaml.runtime === undefined)("is not needed in YAML: an installed plugin is enough", async () => {
-    const stack = await project("add-yaml", yaml.runtime as Runtime, { installed: true });
-    await upAndDown(stack, "resources:\n  shop:\n    type: machines:App\n");
-  });
+  test.skipIf(yaml.runtime === undefined)(
+    "pulumi package add is not needed in YAML: an installed plugin is enough",
+    async () => {
+      const stack = await project("add-yaml", yaml.runtime as Runtime, { installed: true });
+      await upAndDown(stack, "resources:\n  shop:\n    type: machines:App\n");
+    },
+  );
 
   test("generates SDKs for other languages, if their language hosts can", async () => {
     const stack = await project("add-others", nodejs, { installed: true });

@@ -282,7 +282,7 @@ new Half("half");`;
 });
 
 describe("a plugin in Pulumi's own folder", () => {
-  test("is installed from the release archive, and a stack runs on it", async () => {
+  test("a plugin in Pulumi's own folder is installed from the release archive, and a stack runs on it", async () => {
     const service = await startService();
     try {
       const stack = new Stack(inject("installed"), "kept", plugin);
@@ -392,7 +392,7 @@ test("pulumi do, without a state and with one URN per type, creates a second obj
 });
 
 thoroughDescribe("pulumi do with a stack", () => {
-  test("keeps what it creates in the stack, refuses a second one, and up leaves it as it is", async () => {
+  test("pulumi do with a stack keeps what it creates in the stack, refuses a second one, and up leaves it as it is", async () => {
     const service = await startService();
     try {
       const stack = new Stack(inject("installed"), "do-stack", plugin);

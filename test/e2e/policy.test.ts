@@ -129,7 +129,7 @@ const expectedViolations: readonly (readonly [policy: string, resource: string, 
   ],
   ["no-secrets-in-env", "web", /config\.env\.API_TOKEN looks like a secret, by its name\. Put it into AppSecrets/],
   ["health-checks", "web", /config\.services\[0\] has no check\. Add checks/],
-  ["safe-rollouts", "batch", /strategy\.type is "immediate", which takes down all Machines together/],
+  ["safe-rollouts", "batch", /strategy\.type is "immediate", which interrupts all Machines at once/],
   ["redundancy", "shop", /It has 1 Machine; at least 2 are wanted/],
   ["redundancy", "shop", /Its Machines are in 1 region; at least 2 are wanted/],
   ["restart-policy", "web", /config\.restart\.policy is "no".*Set it to "on-failure" or "always"/],
@@ -323,7 +323,7 @@ new machines.Machine("web", {
       level: "advisory",
       policy: "exceptions",
       resource: "free",
-      message: expect.stringContaining("production-protected does not hold for it until 2099-12-31: moves next week"),
+      message: expect.stringContaining("production-protected does not apply to it until 2099-12-31: moves next week"),
     });
   });
 
@@ -391,7 +391,7 @@ new machines.Machine("web", {
   });
 
   // The packs of the README and of the example are also run from their folders.
-  thoroughTest("from its folder, as a current language host runs it", async () => {
+  thoroughTest("the pack runs from its folder, as a current language host runs it", async () => {
     const folder = join(installed, "pack-in-folder");
     cpSync(pack, folder, { recursive: true });
     runFromFolder(folder);
@@ -400,7 +400,7 @@ new machines.Machine("web", {
     expect(violationsIn(output).map(({ policy }) => policy)).toEqual(["no-secrets-in-env", "images-pinned"]);
   });
 
-  test("as in the package's README, with an additional policy", async () => {
+  test("the pack runs as in the package's README, with an additional policy", async () => {
     const [, program = ""] = /^```ts\n(.*?)^```/ms.exec(readFileSync("policy/README.md", "utf8")) ?? [];
     const folder = join(installed, "pack-of-the-readme");
     mkdirSync(folder);

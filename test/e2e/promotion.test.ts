@@ -107,7 +107,7 @@ describe("promotion", () => {
 
   test("a release goes from dev to staging by its digest", async () => {
     const first = await done(npm("promote", "dev", "staging", "--yes", "--by", "alice"));
-    expect(first).toMatch(/^ {2}created {3}Fleet web$[^]*^staging has no release before this one to go back to\.$/m);
+    expect(first).toMatch(/^ {2}created {3}Fleet web$[^]*^staging has no previous release to roll back to\.$/m);
     expect(first, "without --verbose").not.toContain("Previewing update");
   });
 
@@ -119,7 +119,7 @@ describe("promotion", () => {
     // Before the preview, which would print what changes.
     expect(output).toBe(
       `Machine web-ams-1 (${id}) of a fleet is stopped\n` +
-        "Not promoted: staging does not run its release healthy. " +
+        "Not promoted: staging does not run its release in a healthy state. " +
         "Repair it, for example with `pulumi up --refresh --stack staging`. Then promote again. Nothing has changed.\n",
     );
     expect(configuration("prod")).toBe(before);
@@ -127,7 +127,7 @@ describe("promotion", () => {
     await power("staging", "start");
   });
 
-  test("a policy violation blocks it", async () => {
+  test("a violated policy prevents the promotion", async () => {
     const file = join(stack.dir, "policy.prod.json");
     const text = readFileSync(file, "utf8");
     if (isThorough) {
@@ -177,7 +177,7 @@ describe("promotion", () => {
     expect(output).toMatch(/^dev +shop:1\.0\.0 +a{12} +\w{12} +\(updated (just now|\d+ minutes? ago)\) +1 healthy$/m);
     expect(output).toMatch(/^dev [^]*^staging [^]*^prod /m);
     expect(output).toMatch(/^prod +shop:1\.0\.0 +a{12} +\w{12} +(just now|\d+ minutes? ago) by bob +2 healthy$/m);
-    // Whoever works on a stack goes on with it.
+    // Whoever works on a stack continues with it.
     expect(await stack.ok("stack", "--show-name")).toBe("prod\n");
     const id = await power("staging", "stop");
     await power("staging", "cordon");
@@ -189,7 +189,7 @@ describe("promotion", () => {
   });
 
   // In process: test/cli/main.test.ts.
-  thoroughTest("without the passphrase, there is one sentence and no table", async () => {
+  thoroughTest("without the passphrase, promote prints one sentence and no table", async () => {
     const args = ["-u", "PULUMI_CONFIG_PASSPHRASE", "npm", "run", "-s", "status"];
     expect(await stack.run(args, { command: "env", plain: true })).toMatchObject({
       code: 2,
@@ -203,7 +203,7 @@ describe("promotion", () => {
   thoroughTest("nothing is promoted to the stack where releases begin", async () => {
     const toDev = { command: "node_modules/.bin/pulumi-machines", plain: true };
     expect(await refused(stack.run(["promote", "staging", "dev", "--yes"], toDev))).toContain(
-      "dev is where releases begin, so nothing is promoted to it. To go back: npx pulumi-machines promote staging --rollback\n",
+      "Releases begin in dev, so nothing is promoted to it. To roll back: npx pulumi-machines promote staging --rollback\n",
     );
   });
 

@@ -68,19 +68,19 @@ describe("promotion and back", () => {
     const args = ["dev", "staging", "--yes", "--by", "dave"];
     // Like ^C.
     expect(await stopped(args, (pid) => process.kill(-pid, "SIGINT"))).toContain(
-      "Running the same command again goes on; --rollback goes back.",
+      "Run the same command again to continue; --rollback restores the previous release.",
     );
     expect(await refused(npm("status", "staging"))).toContain("staging: a promotion to it was interrupted");
     const output = await done(npm("promote", "dev", "staging", "--yes", "--by", "erin"));
-    expect(output).toContain("Going on with the promotion from dev to staging");
+    expect(output).toContain("Continuing the promotion from dev to staging");
     expect(output).toMatch(
-      /^To go back to .*: npx pulumi-machines promote staging --rollback --policy-pack \S+ --policy-pack-config 'policy\.\{stack\}\.json'$/m,
+      /^To roll back to .*: npx pulumi-machines promote staging --rollback --policy-pack \S+ --policy-pack-config 'policy\.\{stack\}\.json'$/m,
     );
     expect(await releaseOf("staging")).toMatchObject({ digest: digest("c"), promotedBy: "dave" });
   });
 
   // The next test continues it. The one above continues a promotion, and test/cli/plan.test.ts has the reason for a lock.
-  test("a way back that was killed is reported, and goes on after the stack is unlocked", async () => {
+  test("a rollback that was killed is reported, and continues after the stack is unlocked", async () => {
     await stopped(["staging", "--rollback", "--yes"], async (pid) => {
       // While the CLI waits for the service, it writes no state, which a kill would leave truncated.
       let before = "";
@@ -95,7 +95,7 @@ describe("promotion and back", () => {
     });
     expect(await refused(npm("status", "staging"))).toContain("staging: a promotion to it was interrupted");
     expect(await refused(npm("promote", "staging", "--rollback", "--yes"))).toMatch(
-      /When none is running, `pulumi cancel --stack staging` unlocks it\.\nRunning the same command again goes on; a promotion/,
+      /When none is running, `pulumi cancel --stack staging` unlocks it\.\nRun the same command again to continue; a promotion/,
     );
     await stack.ok("cancel", "--yes", "--stack", "staging");
   });

@@ -51,7 +51,7 @@ describe("a fleet with the plugin", () => {
     return service.requests.slice(from).filter(({ operation }) => operation === "machines.list").length;
   };
 
-  test("has nothing to do without drift, and costs one list", async () => {
+  test("a fleet with the plugin has nothing to do without drift, and costs one list", async () => {
     expect(stack.resources().find(({ urn }) => urn === stack.urn("Fleet", "web"))).toMatchObject({
       refreshBeforeUpdate: true,
     });
@@ -82,14 +82,14 @@ describe("a fleet with the plugin", () => {
     expect((await live()).map(({ name }) => name).sort()).toEqual(["web-ams-1", "web-ams-2", "web-fra-1"]);
   });
 
-  test("is created again if all of its Machines are gone", async () => {
+  test("a fleet with the plugin is created again if all of its Machines are gone", async () => {
     for (const { name } of await live()) await destroyOne(name);
     await stack.up();
     expect(await states()).toEqual(["started", "started", "started"]);
     expect(counts(await stack.up())).toEqual({ unchanged: 3 });
   });
 
-  test("is not read for another target", async () => {
+  test("a fleet with the plugin is not read for another target", async () => {
     await stop((await live())[0]);
     const target = () => stack.ok("up", "--yes", "--skip-preview", "--target", stack.urn("App", "shop"));
     expect(await listsIn(target)).toBe(0);
@@ -119,7 +119,7 @@ describe("a fleet with the plugin", () => {
     expect(counts(await stack.up())).toEqual({ unchanged: 3 });
   });
 
-  test("is read with the token of this run", async () => {
+  test("a fleet with the plugin is read with the token of this run", async () => {
     const { token } = await send<{ token: string }>(service, "POST", "/v1/apps/shop/deploy_token", {});
     await stack.set({ "machines:token": token });
     await stop((await live())[0]);

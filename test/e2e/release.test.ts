@@ -95,13 +95,13 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     await service.close();
   });
 
-  test("is refused while the source stack has none", async () => {
+  test("a release is refused while the source stack has none", async () => {
     const { code, output } = await on("staging", "preview");
     expect(code).not.toBe(0);
     expect(output).toMatch(/the release cannot be used: from does not exist yet: .*run `pulumi up` there first/);
   });
 
-  test("is promoted from stack to stack by its digest, even if the tag is moved", async () => {
+  test("a release is promoted from stack to stack by its digest, even if the tag is moved", async () => {
     await up("dev");
     expect((await outputs("dev")).release).toMatchObject({
       image: `${image}@${digest("a")}`,
@@ -116,21 +116,21 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     expect(counts(await up("prod"))).toEqual({ unchanged: expect.any(Number) });
   });
 
-  test("is checked only with the source's token, as soon as the token is known", async () => {
+  test("a release is checked only with the source's token, as soon as the token is known", async () => {
     const elsewhere = (token: string): void =>
       stack.program(program.replace(/^const source = .*$/m, `const source = { token: ${token} };`));
     elsewhere('new machines.DeployToken("reader", { app: new machines.App("other").id, expiry: "1h" }).token');
     const { code, output } = await on("prod", "preview");
     expect(code, output).toBe(0);
-    expect(output).toContain("source is not known yet: whether the stack before runs its release healthy is looked at");
+    expect(output).toContain("source is not known yet: the update checks whether the release is healthy");
     elsewhere('""');
-    expect((await on("prod", "preview")).output).toContain("source has no token: this stack's own is not sent");
+    expect((await on("prod", "preview")).output).toContain("source has no token: this stack's own token is not sent");
     elsewhere('"no-token-of-anybody"');
-    expect((await on("prod", "preview")).output).toMatch(/cannot be looked at: .*401/);
+    expect((await on("prod", "preview")).output).toMatch(/cannot be read: .*401/);
     stack.program(program);
   });
 
-  test("is refused at preview with all reasons while the source does not run it healthy", async () => {
+  test("a release is refused at preview with all reasons while the source is not healthy", async () => {
     const { machine } = await outputs("staging");
     const [app = "", id = ""] = machine.split("/");
     await send(service, "POST", `/v1/apps/${app}/machines/${id}/stop`);
@@ -138,12 +138,12 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     const { code, output } = await on("prod", "preview");
     expect(code).not.toBe(0);
     expect(output).toContain(
-      `error: the release cannot be used: release/staging does not run its release healthy now: ${machine} is stopped, not started`,
+      `error: the release cannot be used: release/staging does not run its release in a healthy state now: ${machine} is stopped, not started`,
     );
     expect((await on("prod", "up", "--yes", "--skip-preview")).code).not.toBe(0);
   });
 
-  test("is kept in a pinned stack, whatever happens to the source", async () => {
+  test("a release is kept in a pinned stack, whatever happens to the source", async () => {
     const { release } = await outputs("prod");
     const by = { promotedBy: "alice", promotedAt: "2026-01-31T12:00:00Z" };
     writeFileSync(join(stack.dir, "prod.json"), JSON.stringify({ ...release, ...by }));
@@ -151,20 +151,20 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     expect((await outputs("prod")).release).toMatchObject({ ...release, ...by });
   });
 
-  test("is checked again in a pinned stack while its promotion is under way", async () => {
+  test("a release is checked again in a pinned stack while its promotion is under way", async () => {
     const { release } = await outputs("staging");
     writeFileSync(join(stack.dir, "prod.json"), JSON.stringify({ ...release, pending: true }));
     const { code, output } = await on("prod", "preview");
     expect(code).not.toBe(0);
-    expect(output).toContain("release/staging does not run its release healthy now");
+    expect(output).toContain("release/staging does not run its release in a healthy state now");
   });
 
   // Both bindings use the same code.
-  test.runIf(binding === "pulumi-machines")("is refused if its record is invalid", async () => {
+  test.runIf(binding === "pulumi-machines")("a release is refused if its record is invalid", async () => {
     const { release } = await outputs("prod");
     for (const [record, message] of [
       [{ ...release, digest: "latest" }, /pinned has no digest/],
-      [{ ...release, image }, /pinned has an image that is not of its digest/],
+      [{ ...release, image }, /pinned has an image with another digest/],
       [{ ...release, settings: { LOG_LEVEL: "debug" } }, /pinned has settings that differ from its original ones/],
       [{ ...release, machines: [] }, /pinned names no Machines/],
     ] as const) {

@@ -203,10 +203,10 @@ describe("a release in Python and Go", () => {
     const [web = ""] = machines;
     await machine(web, "stop", "stopped");
     expect(await shop.fails("preview", "--stack", "staging")).toContain(
-      `python-shop/dev does not run its release healthy now: ${web} is stopped, not started`,
+      `python-shop/dev does not run its release in a healthy state now: ${web} is stopped, not started`,
     );
     expect(await refused(command("promote", "dev", "staging", "--yes"))).toContain(
-      "Not promoted: dev does not run its release healthy.",
+      "Not promoted: dev does not run its release in a healthy state.",
     );
     await machine(web, "start", "started");
     await expect.poll(async () => (await command("status", "dev")).code).toBe(0);
@@ -222,7 +222,7 @@ describe("a release in Python and Go", () => {
     const [web = ""] = (await releaseOf(shop, "staging")).machines;
     await machine(web, "stop", "stopped");
     expect(await fleet.fails("preview")).toContain(
-      `python-shop/staging does not run its release healthy now: ${web} is stopped, not started`,
+      `python-shop/staging does not run its release in a healthy state now: ${web} is stopped, not started`,
     );
     await machine(web, "start", "started");
     await expect.poll(async () => (await command("status", "staging")).code).toBe(0);

@@ -39,7 +39,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("replaced without a changed 
     return { role, ...Object.fromEntries(secrets.map(({ name, value }) => [name, value])) };
   };
 
-  test("by force", async () => {
+  test("a forced replacement keeps the values of secrets and metadata", async () => {
     const before = await there();
     expect(before).toEqual({ role: "web", LEVEL: "web", TOKEN: "web" });
     const urns = [
@@ -54,7 +54,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("replaced without a changed 
   });
 
   // In process, the tests of the three types and the stories of unfinished renames have these two.
-  thoroughTest("by replaceOnChanges", async () => {
+  thoroughTest("a replacement by replaceOnChanges keeps the values of secrets and metadata", async () => {
     stack.program(program("one", "db"));
     await stack.up();
     expect(await there()).toEqual({ role: "db", LEVEL: "db", TOKEN: "db" });

@@ -110,7 +110,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     expect((await volumes()).map(({ size_gb }) => size_gb)).toEqual([2]);
   });
 
-  test("preview and up again: unchanged", async () => {
+  test("a preview and an up of an unchanged program change nothing", async () => {
     await unchanged();
     const before = service.requests.length;
     expect(await expectUnchanged(stack)).toBe(5);
@@ -259,7 +259,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
         options["customTimeouts"] = { update: "3s" };
       });
       expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(
-        /did not come free within 3s: .*lease currently held by .*, expires at/,
+        /was not released within 3s: .*lease currently held by .*, expires at/,
       );
       expect((await find("web")).version).toBe(live.version);
       change(({ options }) => (options["customTimeouts"] = { update: "2m" }));

@@ -60,7 +60,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("F37: two stacks at once on 
     expect((await machines()).map(({ id }) => `${app}/${id}`).sort()).toEqual(ids.sort());
   });
 
-  test("of two concurrent updates of one Machine one is applied, and the other stops, reports it and changes nothing", async () => {
+  test("one of two concurrent updates of one Machine is applied, and the other stops, reports it and changes nothing", async () => {
     const own = ["first", "second"];
     one.program(program("from one", own));
     two.program(program("from two", own));

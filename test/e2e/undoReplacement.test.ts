@@ -119,7 +119,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       expect(readdirSync(stack.dir)).toContain(file);
       expect(idsOf(stack, "data")).toEqual({ current: [original], leaving: [replacement] });
       expect(await done(stack, "--yes")).toContain(
-        `Given up before, for the next up to delete: Volume data (${replacement})`,
+        `Already given up; the next up deletes: Volume data (${replacement})`,
       );
       await stack.refresh();
       await stack.up();
@@ -129,7 +129,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       await unchanged(stack);
     });
 
-    thoroughTest("of two consecutive replacements the user selects the original to keep", async () => {
+    thoroughTest("after two consecutive replacements, the user selects the original to keep", async () => {
       await forced(stack, "Volume", "data");
       await forced(stack, "Volume", "data");
       expect(idsOf(stack, "data").leaving).toHaveLength(2);
@@ -148,7 +148,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       const [gone = ""] = idsOf(stack, "logs").leaving;
       await send(service, "DELETE", `/v1/apps/${gone.replace("/", "/volumes/")}`);
       const { code, output } = await undo(stack, "--yes");
-      expect([code, output]).toEqual([1, expect.stringContaining(`The Volume ${gone} is gone, or on its way out`)]);
+      expect([code, output]).toEqual([1, expect.stringContaining(`The Volume ${gone} is deleted or being deleted`)]);
       await stack.refresh();
       await unchanged(stack);
       stack.program(shop());
@@ -168,26 +168,29 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
   });
 
   // test/cli/undoReplacement.test.ts has the other cases.
-  thoroughTest("F59: of a state that was copied to another backend, only for its name", async () => {
-    const stack = await begin(shop("undo-copied"));
-    await forced(stack, "Volume", "data");
-    writeFileSync(join(stack.dir, "state.json"), await stack.ok("stack", "export"));
-    const copy = new Stack(inject("installed"), "undo", binding);
-    await copy.init({ "machines:endpoint": service.url, "machines:token": service.token });
-    await copy.ok("stack", "import", "--file", join(stack.dir, "state.json"));
-    const { code, output } = await undo(copy, "--yes");
-    expect([code, output]).toEqual([
-      1,
-      expect.stringMatching(/its state is from another backend, where it may live on/),
-    ]);
-    expect(await done(copy, "data", "--dry-run")).toContain("nothing proves that this stack owns what is deleted");
-    await done(stack, "--yes");
-    await stack.up();
-    await stack.destroy();
-  });
+  thoroughTest(
+    "F59: a replacement in a state that was copied to another backend is undone only for its name",
+    async () => {
+      const stack = await begin(shop("undo-copied"));
+      await forced(stack, "Volume", "data");
+      writeFileSync(join(stack.dir, "state.json"), await stack.ok("stack", "export"));
+      const copy = new Stack(inject("installed"), "undo", binding);
+      await copy.init({ "machines:endpoint": service.url, "machines:token": service.token });
+      await copy.ok("stack", "import", "--file", join(stack.dir, "state.json"));
+      const { code, output } = await undo(copy, "--yes");
+      expect([code, output]).toEqual([
+        1,
+        expect.stringMatching(/its state is from another backend, where it may live on/),
+      ]);
+      expect(await done(copy, "data", "--dry-run")).toContain("nothing proves that this stack owns what is deleted");
+      await done(stack, "--yes");
+      await stack.up();
+      await stack.destroy();
+    },
+  );
 
   // nothingLost.test.ts has the refusal.
-  thoroughTest("of a renamed App with a volume", async () => {
+  thoroughTest("the replacement of a renamed App with a volume is undone", async () => {
     const stack = await begin(shop());
     const before = stack.state();
     stack.program(shop("undo-other"));
@@ -208,28 +211,31 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
     expect(await apps()).toEqual([]);
   });
 
-  thoroughTest("of a forced replacement of an App in which others have created objects meanwhile", async () => {
-    const stack = await begin(shop(""));
-    const before = stack.state();
-    expect(await forced(stack, "App", "shop")).toMatch(/destroys its data|would be replaced/);
-    const [app = ""] = idsOf(stack, "shop").current;
-    const config = { image: "registry.example.com/other:1" };
-    const machine = await makeMachine(service, app, { region: "ams", config });
-    expect(await done(stack, "--yes", "shop")).not.toContain("set name back");
-    // The App itself reports what it still contains.
-    expect(await stack.fails("up", "--yes", "--skip-preview")).toContain(`${app}/${machine}`);
-    await send(service, "DELETE", `/v1/apps/${app}/machines/${machine}?force=true`);
-    await stack.up();
-    expect(idsIn(stack.state())).toEqual(idsIn(before));
-    expect(await apps()).toEqual([before["shop"]?.id]);
-    await unchanged(stack);
-    await stack.destroy();
-    expect(await apps()).toEqual([]);
-  });
+  thoroughTest(
+    "a forced replacement of an App is undone, though others have created objects in it meanwhile",
+    async () => {
+      const stack = await begin(shop(""));
+      const before = stack.state();
+      expect(await forced(stack, "App", "shop")).toMatch(/destroys its data|would be replaced/);
+      const [app = ""] = idsOf(stack, "shop").current;
+      const config = { image: "registry.example.com/other:1" };
+      const machine = await makeMachine(service, app, { region: "ams", config });
+      expect(await done(stack, "--yes", "shop")).not.toContain("set name back");
+      // The App itself reports what it still contains.
+      expect(await stack.fails("up", "--yes", "--skip-preview")).toContain(`${app}/${machine}`);
+      await send(service, "DELETE", `/v1/apps/${app}/machines/${machine}?force=true`);
+      await stack.up();
+      expect(idsIn(stack.state())).toEqual(idsIn(before));
+      expect(await apps()).toEqual([before["shop"]?.id]);
+      await unchanged(stack);
+      await stack.destroy();
+      expect(await apps()).toEqual([]);
+    },
+  );
 
   // In process: test/cli/replacements.test.ts with any taint, test/plugin/replacement.test.ts with a cluster, and the stories
   // of the fault campaign with both.
-  thoroughTest("of a protected cluster that was tainted", async () => {
+  thoroughTest("the replacement of a protected cluster that was tainted is undone", async () => {
     const stack = await begin(cluster());
     const id = stack.state()["main"]?.id ?? "";
     await stack.ok("state", "taint", stack.urn("PostgresCluster", "main"), "--yes");

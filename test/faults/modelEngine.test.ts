@@ -179,7 +179,7 @@ describe("the model of the engine", () => {
       expect(leases.length).toBeGreaterThan(5);
     }));
 
-  test("with the dynamic binding, in real time", async () => {
+  test("the model runs with the dynamic binding, in real time", async () => {
     const service = await startService();
     try {
       const host: Host = { bound: (type) => bind(type, service), parallel: 4 };

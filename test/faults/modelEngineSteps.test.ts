@@ -197,7 +197,7 @@ describe("the model of the engine, over several runs", () => {
     expect((await run([])).steps).toEqual(["delete a-1"]);
   });
 
-  test("keeps the object of a resource that is retained on delete or removed from the state", async () => {
+  test("the model keeps the object of a resource that is retained on delete or removed from the state", async () => {
     const { up: run, stack } = engine();
     await run([one("a", {}, { retainOnDelete: true }), one("b")]);
     expect((await run([one("b")])).steps).toEqual([]);
@@ -206,7 +206,7 @@ describe("the model of the engine, over several runs", () => {
     expect((await run([one("b")])).steps).toEqual(["create b"]);
   });
 
-  test("does not forget a resource that others need", async () => {
+  test("the model does not forget a resource that others need", async () => {
     const { up: run, stack } = engine();
     await run([one("a"), one("b", { of: idOf("a") })]);
     const [needed] = stack.resources;

@@ -120,7 +120,10 @@ describe("F22 TLS", () => {
     const port = await listening(
       createTcp((socket) => socket.on("data", () => socket.end(Buffer.from([0x15, 3, 1, 0, 2, 2, 70])))),
     );
-    refused(await tried(`http://127.0.0.1:${port}`), /speaks TLS, and was asked without\. .*begins with https:\/\//);
+    refused(
+      await tried(`http://127.0.0.1:${port}`),
+      /speaks TLS, but the request did not use it\. .*begins with https:\/\//,
+    );
   });
 
   test("F22 plain HTTP to a TLS port that only closes: a read reports the likely cause and ends", async () => {
@@ -138,7 +141,7 @@ describe("F23 names, addresses and proxies", () => {
   beforeAll(async () => (service = await startService({ allowHosts: ["machines.test"] })));
   afterAll(() => service.close());
 
-  test("F23 a host without an address: retried, then named in the error", async () => {
+  test("F23 a host without an address is retried, then named in the error", async () => {
     const { read, create, sent } = await tried("http://no-such-host.invalid:4280");
     for (const { message } of [read, create])
       expect(message).toMatch(
@@ -148,16 +151,19 @@ describe("F23 names, addresses and proxies", () => {
     expect(sent).toHaveLength(12);
   });
 
-  test.each(["127.0.0.1", "[::1]", "localhost"])("F23 a closed port of %s", async (host) => {
-    const port = await listening(createTcp());
-    await new Promise((resolve) => servers.pop()?.close(resolve));
-    const { read, create } = await tried(`http://${host}:${port}`);
-    for (const { message } of [read, create]) {
-      expect(message).toContain(`http://${host}:${port}/v1/`);
-      expect(message).toMatch(/ECONNREFUSED.*Is the endpoint right, and does the service run\?/);
-    }
-    expect(create).toMatchObject({ code: "network" });
-  });
+  test.each(["127.0.0.1", "[::1]", "localhost"])(
+    "F23 a closed port of %s is retried, then named in the error",
+    async (host) => {
+      const port = await listening(createTcp());
+      await new Promise((resolve) => servers.pop()?.close(resolve));
+      const { read, create } = await tried(`http://${host}:${port}`);
+      for (const { message } of [read, create]) {
+        expect(message).toContain(`http://${host}:${port}/v1/`);
+        expect(message).toMatch(/ECONNREFUSED.*Is the endpoint right, and does the service run\?/);
+      }
+      expect(create).toMatchObject({ code: "network" });
+    },
+  );
 
   test("F23 an IPv6-only address is reached", async () => {
     const port = await listening(

@@ -180,7 +180,7 @@ describe("F35 text that could become a header or a query", () => {
   test.each(split)("F35 a token like %j is refused before anything is sent", (token) => {
     const read = () => readConfig((key) => ({ endpoint: "http://127.0.0.1:1", token })[key], {});
     expect(read).toThrow(MachinesError);
-    expect(read).toThrow(/^machines:token: the token holds a line break or another character that no token has/);
+    expect(read).toThrow(/^machines:token: the token contains a line break or another character that no token has/);
   });
 
   test.each(["x-nonce: 1\r\nx-evil", "a b", "", "x".repeat(100)])(

@@ -62,7 +62,7 @@ describe("F04 a rate limit with Retry-After", () => {
     const bound = api.within({ at: clock.now() + 60_000, allowed: "1m" });
     const message = await messageOf(create(bound));
     expect(message).toMatch(/machines\.create answered 429: rate limit exceeded \(POST .*\/machines, request .*\)/);
-    expect(message).toContain(`rate limit held on (Retry-After: ${header}); try again later`);
+    expect(message).toContain(`still limits requests (Retry-After: ${header}); try again later`);
     expect(sent).toHaveLength(1);
     expect(clock.slept).toEqual([]);
   });
@@ -112,7 +112,7 @@ describe("F05 a series of 429 without Retry-After", () => {
     service.fail({ when: "before", status: 429, times: "always" });
     const message = await messageOf(handled("App", service, { jump: true }).create({ name: "stormy" }));
     expect(message).toMatch(
-      /apps\.get answered 429: .*GET http.*rate limit held on; try again later, or with a smaller --parallel/,
+      /apps\.get answered 429: .*GET http.*still limits requests; try again later, or with a smaller --parallel/,
     );
   });
 });

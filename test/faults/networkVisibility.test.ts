@@ -100,7 +100,7 @@ describe("F09 a long poll that ends early", () => {
       (error: unknown) => error as Error & { id: string; properties: Record<string, unknown> },
     );
     expect(failed).toMatchObject({ name: "InitializationFailed", id: expect.stringMatching(`^${app}/`) as unknown });
-    expect(failed.message).toMatch(/was not started within 1m.*The next up goes on from here/);
+    expect(failed.message).toMatch(/was not started within 1m.*The next up continues from here/);
     service.service.faults.clear();
     const state = await type.update({ id: failed.id, state: failed.properties }, program);
     expect(state).toMatchObject({ state: "started" });
@@ -258,7 +258,7 @@ describe("F16 paged lists", () => {
     const read = async () => {
       for await (const page of pages(ask, ({ next }) => next)) void page;
     };
-    await expect(read()).rejects.toThrow(/the service's list does not end: 10000 pages/);
+    await expect(read()).rejects.toThrow(/the service's list does not end: each of 10000 pages/);
     expect(asked).toBe(10_000);
   });
 

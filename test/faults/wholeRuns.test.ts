@@ -145,7 +145,7 @@ describe("ten Machines of one App", () => {
       expect(await onImage(simulation, "3")).toBe(10);
     }));
 
-  test("of replacements that delete first, at most a third is gone at a time", () =>
+  test("at most a third of an App's Machines is gone at a time, when replacements delete first", () =>
     simulated(async (simulation) => {
       const stack = emptyStack();
       await ran(simulation, (host) => up(stack, program("1"), host), { parallel });
@@ -179,7 +179,7 @@ describe("F41: children deleted with a parent that is replaced under its name", 
     one("PostgresAttachment", "attached", { ...inDb, ...inApp, secretName: "DATABASE_URL" }),
   ];
 
-  test("are created again", () =>
+  test("children that were deleted with a parent are created again", () =>
     simulated(async (simulation) => {
       const stack = emptyStack();
       await ran(simulation, (host) => up(stack, program("one"), host));

@@ -22,7 +22,7 @@ describe("F53: a new version that crashes again and again", () => {
       const { errors } = await shop.up(shop.fleet("2", { config: crashing }), { settings });
       expect(errors).toEqual([
         expect.stringMatching(
-          /^the rollout of Fleet shop\/web stopped\. update web-ams-1: Machine shop\/\w+ .*exited \(code 1\).* 1 of 3 Machines has the new configuration \(web-ams-1\), 2 have the old one, 2 are ready\. Correct the cause and run up again: it goes on\./,
+          /^the rollout of Fleet shop\/web stopped\. update web-ams-1: Machine shop\/\w+ .*exited \(code 1\).* 1 of 3 Machines has the new configuration \(web-ams-1\), 2 have the old one, 2 are ready\. Correct the cause and run up again to continue\./,
         ),
       ]);
       // It fails soon, and not when its time is over.
@@ -32,7 +32,7 @@ describe("F53: a new version that crashes again and again", () => {
     });
   });
 
-  test("is taken back from that Machine, where the fleet goes back", async () => {
+  test("a new version that crashes again and again is undone on that Machine when the fleet rolls back", async () => {
     await withSimulation("back", async (simulation) => {
       const shop = new Shop(simulation, { strategy: { ...rolling, minHealthySeconds: 3 }, onFailure: "rollback" });
       await shop.succeed(shop.fleet("1"));

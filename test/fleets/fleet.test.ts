@@ -196,7 +196,7 @@ describe("the standbys of a fleet", () => {
     return state["drift"] as readonly string[];
   };
 
-  test("are created stopped, in the regions of the members that they stand by for", async () => {
+  test("the standbys of a fleet are created stopped, in the regions of the members that they stand by for", async () => {
     ({ id, state } = await fleet.create(await withStandbys({})));
     const [first, second] = await standbys();
     expect([first?.name, second?.name, first?.region, second?.region].sort()).toEqual(
@@ -257,7 +257,7 @@ describe("the standbys of a fleet", () => {
     expect((await all()).filter((one) => !/destroy/.test(one.state))).toEqual([]);
   });
 
-  test("are refused where they cannot stand by", async () => {
+  test("the standbys of a fleet are refused where they cannot stand by", async () => {
     const services = [{ protocol: "tcp", internalPort: 80 }];
     const given = { app, name: "web", regions: { ams: 1 }, standbys: 1 };
     expect((await fleet.check({}, { ...given, config: { ...config, services } })).failures).toEqual([
@@ -324,7 +324,7 @@ describe("the release command of a fleet", () => {
     expect(await shown()).toEqual([]);
   });
 
-  test("that fails after a while changes no Machine", async () => {
+  test("the release command of a fleet that fails after a while changes no Machine", async () => {
     const made = await fleet.create(await checked("1"));
     // The Machine has started long before.
     const failing = await checked("2", { releaseCommand: ["sh", "-c", "echo cannot migrate; sleep 0.3; exit 3"] });
@@ -408,24 +408,27 @@ describe("a Machine of a fleet that runs and does not pass", () => {
     }
   }
 
-  test.each([true, false])("is restarted once if that is wanted: %s", async (restartOnce) => {
-    const service = await startService({ runtime: (host) => new AfterRestart(host) });
-    const app = await makeApp(service, "unwell");
-    const fleet = bind("Fleet", service);
-    const { inputs } = await fleet.check(
-      {},
-      {
-        ...{ app, name: "web", regions: { ams: 2 }, restartOnce, passDeadline: "2s" },
-        config: { image: "registry.example.com/web:1", checks },
-      },
-    );
-    const created = fleet.create(inputs);
-    if (restartOnce) await created;
-    else await expect(created).rejects.toThrow(/create web-ams-\d: checks of Machine .* did not pass within 2s/);
-    const restarts = service.requests.filter(({ operation }) => operation === "machines.restart").length;
-    expect(restarts).toBe(restartOnce ? 2 : 0);
-    await service.close();
-  });
+  test.each([true, false])(
+    "a Machine of a fleet that runs and does not pass is restarted once if that is wanted: %s",
+    async (restartOnce) => {
+      const service = await startService({ runtime: (host) => new AfterRestart(host) });
+      const app = await makeApp(service, "unwell");
+      const fleet = bind("Fleet", service);
+      const { inputs } = await fleet.check(
+        {},
+        {
+          ...{ app, name: "web", regions: { ams: 2 }, restartOnce, passDeadline: "2s" },
+          config: { image: "registry.example.com/web:1", checks },
+        },
+      );
+      const created = fleet.create(inputs);
+      if (restartOnce) await created;
+      else await expect(created).rejects.toThrow(/create web-ams-\d: checks of Machine .* did not pass within 2s/);
+      const restarts = service.requests.filter(({ operation }) => operation === "machines.restart").length;
+      expect(restarts).toBe(restartOnce ? 2 : 0);
+      await service.close();
+    },
+  );
 });
 
 describe("a Machine whose host cannot be reached", () => {
@@ -572,7 +575,7 @@ describe("a fleet with volumes", () => {
     await fleet.delete(id, returned);
   });
 
-  test("goes on with a move that was interrupted, or takes it back", async () => {
+  test("an interrupted move is continued or undone", async () => {
     const { id, state } = await fleet.create(await checked({ name: "stop", regions: { ams: 1 } }));
     const before = await mounted();
     const wanted = await checked({ name: "stop", regions: { fra: 1 } });
@@ -587,7 +590,7 @@ describe("a fleet with volumes", () => {
     await fleet.update(id, failed, await checked({ name: "stop", regions: { ams: 1 } }));
     const [old] = await machinesOf(service, "stateful");
     expect([old?.state, JSON.stringify(old?.config)]).toEqual(["started", expect.not.stringContaining("fleet-move")]);
-    // An interrupted move goes on with the copy that it has made.
+    // An interrupted move continues with the copy that it has created.
     service.fail({ ...refusal, operation: "machines.create" });
     await expect(fleet.update(id, state, wanted)).rejects.toThrow(/not now/);
     const forks = createdVolumes().length;
@@ -599,7 +602,7 @@ describe("a fleet with volumes", () => {
     await fleet.delete(id, moved);
   });
 
-  test("is replaced at once by Machines with copies of its volumes, where that is allowed", async () => {
+  test("a fleet with volumes is replaced at once by Machines with copies of its volumes, where that is allowed", async () => {
     const more = {
       ...{ name: "copy", strategy: { type: "bluegreen" } },
       volume: { path: "/data", sizeGb: 1, copy: true },
@@ -639,7 +642,7 @@ describe("a fleet with volumes", () => {
     [{ regions: { ams: -1 } }, /regions\.ams: got -1/],
     [{ config: { image: "a", schedule: "daily" } }, /config: a fleet keeps its Machines running/],
     [{ strategy: { typ: "rolling" } }, /strategy\.typ/],
-  ])("refuses %j", async (more, message) => {
+  ])("a fleet refuses %j", async (more, message) => {
     expect((await fleet.check({}, withoutUndefined(inputs(more)))).failures.join("\n")).toMatch(message);
   });
 });

@@ -19,7 +19,7 @@ describe.each(["canary", "bluegreen"] as const)("F55: the gate of a %s rollout",
       const { warnings } = await shop.succeed(shop.fleet("2"));
       expect(warnings).toEqual([
         expect.stringMatching(
-          /wait for (its|their) promotion\. To promote it, set promoted: true and run up\. To go back, set the old config and run up\.$/,
+          /wait for (its|their) promotion\. To promote it, set promoted: true and run up\. To roll back, set the old config and run up\.$/,
         ),
       ]);
       expect([shop.tags(), shop.state["rollout"]]).toEqual([waiting[type], isWaiting]);
@@ -31,7 +31,7 @@ describe.each(["canary", "bluegreen"] as const)("F55: the gate of a %s rollout",
     });
   });
 
-  test("is not passed by what an earlier rollout left in the program", async () => {
+  test("the gate is not passed by what an earlier rollout left in the program", async () => {
     await withSimulation(`${type}/left`, async (simulation) => {
       const shop = new Shop(simulation, { strategy: strategies[type] });
       await shop.succeed(shop.fleet("0"));
@@ -53,7 +53,7 @@ describe.each(["canary", "bluegreen"] as const)("F55: the gate of a %s rollout",
     });
   });
 
-  test("is not in the way back, nor in the way of a repair", async () => {
+  test("the gate prevents neither a rollback nor a repair", async () => {
     await withSimulation(`${type}/back`, async (simulation) => {
       const shop = new Shop(simulation, { strategy: strategies[type] });
       await shop.succeed(shop.fleet("1"));
@@ -63,7 +63,7 @@ describe.each(["canary", "bluegreen"] as const)("F55: the gate of a %s rollout",
     });
   });
 
-  test("that was passed stays passed for its configuration when the rollout fails or is killed", async () => {
+  test("a passed gate stays passed for its configuration when the rollout fails or is killed", async () => {
     await withSimulation(`${type}/killed`, async (simulation) => {
       const shop = new Shop(simulation, { strategy: { ...strategies[type], drain: "0s" } });
       await shop.succeed(shop.fleet("1"));
@@ -72,7 +72,7 @@ describe.each(["canary", "bluegreen"] as const)("F55: the gate of a %s rollout",
       const change = (operation: string): boolean =>
         /machines\.(update|cordon|uncordon|destroy|patchMetadata)/.test(operation);
       expect(await shop.killed(promoted, { request: 1, when: "after", of: change })).toBe("died");
-      // A refusal stops the next run, and the one after that goes on.
+      // A refusal stops the next run, and the one after that continues.
       const operation = type === "canary" ? "machines.update" : "machines.uncordon";
       simulation.service.fail({ operation, when: "before", status: 403, body: { error: "not now" } });
       expect((await shop.up(promoted)).errors).toEqual([expect.stringContaining("not now")]);
@@ -90,7 +90,7 @@ describe.each(["canary", "bluegreen"] as const)("F55: the gate of a %s rollout",
 describe("F55: a rollback", () => {
   const never = { config: { env: { MACHINES_SIMULATE: "crash" }, restart: { policy: "on-failure", maxRetries: 1 } } };
 
-  test("does not return to what never ran", async () => {
+  test("a rollback does not return to what never ran", async () => {
     await withSimulation("never ran", async (simulation) => {
       const shop = new Shop(simulation, { onFailure: "rollback" });
       await shop.succeed(shop.fleet("1"));
@@ -103,7 +103,7 @@ describe("F55: a rollback", () => {
     });
   });
 
-  test("has nothing to return to where nothing ever ran", async () => {
+  test("a rollback changes nothing if no configuration ever ran", async () => {
     await withSimulation("nothing ran", async (simulation) => {
       const shop = new Shop(simulation, { onFailure: "rollback" });
       await shop.succeed(shop.fleet("1", { ...never, regions: { ams: 0 } }));
@@ -122,7 +122,7 @@ describe("F55: a rollback", () => {
       const { errors } = await shop.up(shop.fleet("2"));
       expect(errors).toEqual([
         expect.stringMatching(
-          /failed, and was rolled back\. update web-ams-2: the lease of Machine \w+ did not come free .* 0 of 3 Machines have the new configuration, 3 have the old one, 3 are ready\./,
+          /failed, and was rolled back\. update web-ams-2: the lease of Machine \w+ was not released .* 0 of 3 Machines have the new configuration, 3 have the old one, 3 are ready\./,
         ),
       ]);
       expect(errors[0]).not.toContain("Nothing was changed");
@@ -131,7 +131,7 @@ describe("F55: a rollback", () => {
     });
   });
 
-  test("that fails too says once what each Machine has", async () => {
+  test("a rollback that also fails says once what each Machine has", async () => {
     await withSimulation("both", async (simulation) => {
       const shop = new Shop(simulation, { onFailure: "rollback", strategy: { type: "rolling", maxUnavailable: "1" } });
       await shop.succeed(shop.fleet("1"));
@@ -161,7 +161,7 @@ test("F55: after a cancellation, the message and the state have what the Machine
     const { errors } = await shop.cancelled(shop.fleet("2"), 9000);
     expect(errors).toEqual([
       expect.stringMatching(
-        /[12] of 3 Machines (has|have) the new configuration \(web-ams-1.*\), [12] (has|have) the old one, [23] are ready\. Run up again: it goes on\./,
+        /[12] of 3 Machines (has|have) the new configuration \(web-ams-1.*\), [12] (has|have) the old one, [23] are ready\. Run up again to continue\./,
       ),
     ]);
     expect(shop.state["machines"]).toHaveLength(3);

@@ -85,40 +85,45 @@ async function runUp(
 describe.each(Object.entries(cases))(
   "F18, F50: kill -9 during %s",
   (name, { before, after, machines, volumes, mayLeaveCopy }) => {
-    test.each(["before", "after"] as const)("%s a request", async (when) => {
-      // Some of the requests, other ones in each case.
-      const every = isThorough ? 1 : 53;
-      const killedAt = async (request: number, simulation: Simulation): Promise<boolean> => {
-        const stack = emptyStack();
-        expect(failures((await runUp(simulation, stack, before)) as never)).toEqual([]);
-        const died = (await runUp(simulation, stack, after, { death: { request, when } })) === "died";
-        simulation.moveAway();
-        const report = await runUp(simulation, stack, after);
-        const at = `${when} request ${request}`;
-        expect(failures(report as never), at).toEqual([]);
-        const live = liveMachines(simulation);
-        const counts: Record<string, number> = {};
-        for (const { region } of live) counts[region] = (counts[region] ?? 0) + 1;
-        expect(counts, at).toEqual(machines);
-        for (const one of live)
-          expect(one, at).toMatchObject({ state: "started", cordoned: 0, checks: "passing", tag: "2" });
-        const found = volumesOf(simulation).length;
-        expect(found, at).toBeGreaterThanOrEqual(volumes);
-        expect(found, at).toBeLessThanOrEqual(volumes + (mayLeaveCopy && died ? 3 : 0));
-        const last = simulation.start();
-        const end = await last.run(() => destroy(stack, last as Host));
-        // An App with volumes is not deleted.
-        const wrong = failures(end as never).filter(({ type }) => type !== "App" || found === 0);
-        expect(wrong, at).toEqual([]);
-        expect(liveMachines(simulation), at).toEqual([]);
-        expect(simulation.mistakes).toEqual([]);
-        return died;
-      };
-      for (let request = 1 + (name.length % every); ; request += every) {
-        const died = await withSimulation(`${name}/${when}/${request}`, (simulation) => killedAt(request, simulation));
-        if (!died) return;
-      }
-    });
+    test.each(["before", "after"] as const)(
+      "a run that is killed %s a request is completed by the next one",
+      async (when) => {
+        // Some of the requests, other ones in each case.
+        const every = isThorough ? 1 : 53;
+        const killedAt = async (request: number, simulation: Simulation): Promise<boolean> => {
+          const stack = emptyStack();
+          expect(failures((await runUp(simulation, stack, before)) as never)).toEqual([]);
+          const died = (await runUp(simulation, stack, after, { death: { request, when } })) === "died";
+          simulation.moveAway();
+          const report = await runUp(simulation, stack, after);
+          const at = `${when} request ${request}`;
+          expect(failures(report as never), at).toEqual([]);
+          const live = liveMachines(simulation);
+          const counts: Record<string, number> = {};
+          for (const { region } of live) counts[region] = (counts[region] ?? 0) + 1;
+          expect(counts, at).toEqual(machines);
+          for (const one of live)
+            expect(one, at).toMatchObject({ state: "started", cordoned: 0, checks: "passing", tag: "2" });
+          const found = volumesOf(simulation).length;
+          expect(found, at).toBeGreaterThanOrEqual(volumes);
+          expect(found, at).toBeLessThanOrEqual(volumes + (mayLeaveCopy && died ? 3 : 0));
+          const last = simulation.start();
+          const end = await last.run(() => destroy(stack, last as Host));
+          // An App with volumes is not deleted.
+          const wrong = failures(end as never).filter(({ type }) => type !== "App" || found === 0);
+          expect(wrong, at).toEqual([]);
+          expect(liveMachines(simulation), at).toEqual([]);
+          expect(simulation.mistakes).toEqual([]);
+          return died;
+        };
+        for (let request = 1 + (name.length % every); ; request += every) {
+          const died = await withSimulation(`${name}/${when}/${request}`, (simulation) =>
+            killedAt(request, simulation),
+          );
+          if (!died) return;
+        }
+      },
+    );
   },
 );
 

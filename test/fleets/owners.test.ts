@@ -18,7 +18,7 @@ const makeOther = async (shop: Shop, name: string): Promise<string> =>
   (await shop.send<{ id: string }>("POST", "/v1/apps/shop/machines", { name, region: "ams", config: other })).id;
 
 describe("F54: a Machine of others with a name of the fleet, whose host cannot be reached", () => {
-  test("is not touched when the fleet is removed from the program", async () => {
+  test("a Machine of others whose host cannot be reached is not touched when the fleet is removed from the program", async () => {
     await withSimulation("removed", async (simulation) => {
       const shop = new Shop(simulation);
       await shop.succeed(shop.fleet("1"));
@@ -28,7 +28,7 @@ describe("F54: a Machine of others with a name of the fleet, whose host cannot b
     });
   });
 
-  test("is not counted, waited for, or a reason to destroy one of the fleet's", async () => {
+  test("a Machine of others whose host cannot be reached is not counted, waited for, or a reason to destroy one of the fleet's", async () => {
     await withSimulation("counted", async (simulation) => {
       const shop = new Shop(simulation);
       await shop.succeed(shop.fleet("1"));
@@ -112,7 +112,7 @@ const makeVolume = async (shop: Shop, name: string): Promise<string> =>
 const ids = (volumes: readonly VolumeRow[]): readonly string[] => volumes.map(({ id }) => id);
 
 describe("F54: a volume of others with a name of the fleet", () => {
-  test("is not mounted and not deleted, and the error says how to adopt it", async () => {
+  test("a volume of others is not mounted and not deleted, and the error says how to adopt it", async () => {
     await withSimulation("volume", async (simulation) => {
       const shop = new Shop(simulation, { volume, deleteVolumes: true });
       await shop.succeed(undefined);
@@ -140,7 +140,7 @@ describe("F54: a volume of others with a name of the fleet", () => {
     });
   });
 
-  test("is kept where an adopted Machine mounts it", async () => {
+  test("a volume of others is kept if an adopted Machine mounts it", async () => {
     await withSimulation("adopted", async (simulation) => {
       const shop = new Shop(simulation, { volume, deleteVolumes: true, regions: { ams: 1 } });
       await shop.succeed(undefined);
@@ -152,13 +152,13 @@ describe("F54: a volume of others with a name of the fleet", () => {
       await shop.succeed(shop.fleet("1", { adopt: [id] }));
       const { warnings } = await shop.succeed(shop.fleet("1", { regions: { ams: 0 } }));
       expect(warnings.join()).toContain(
-        `shop/${foreign} of Machine first is kept with its data, because the fleet did not make it`,
+        `shop/${foreign} of Machine first is kept with its data, because the fleet did not create it`,
       );
       expect(ids(shop.volumes())).toEqual([foreign]);
     });
   });
 
-  test("of another stack, or of a state that was lost, is not mounted", async () => {
+  test("a volume of another stack, or of a state that was lost, is not mounted", async () => {
     await withSimulation("stacks", async (simulation) => {
       const shop = new Shop(simulation, { volume });
       await shop.succeed(shop.fleet("1"));

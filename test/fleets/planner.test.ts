@@ -185,7 +185,7 @@ function reachableIn({ isTied, regions: counts }: Wanted, list: readonly Member[
 }
 
 describe("F50: a rollout", () => {
-  test("keeps its promises at every step, also when steps fail, and is empty afterwards", () => {
+  test("a rollout keeps its promises at every step, also when steps fail, and is empty afterwards", () => {
     fc.assert(
       fc.property(
         wanted,
@@ -321,7 +321,7 @@ describe("F50: a rollout", () => {
     }
   });
 
-  test("that failed is repaired by another template, however many members are down", () => {
+  test("a rollout that failed is repaired by another template, however many members are down", () => {
     fc.assert(
       fc.property(wanted, members, fc.array(fc.nat(), { minLength: 1, maxLength: 40 }), (want, list, order) => {
         const world = new World(list);

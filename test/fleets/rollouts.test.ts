@@ -247,7 +247,7 @@ describe.each(names)("F50: a fleet of 20 Machines, %s", (strategy) => {
 });
 
 describe("the page about fleets", () => {
-  test("has a row for every situation", () => {
+  test("the page about fleets has a row for every situation", () => {
     const text = readFileSync(page, "utf8");
     const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)];
     if (isThorough && process.env["UPDATE_DOCS"] === "1")

@@ -42,7 +42,7 @@ describe("the package", () => {
     expect(JSON.stringify(packageSchema(version))).toBe(JSON.stringify(schema));
   });
 
-  test("has its publisher, its repository and its keywords", () => {
+  test("the package has its publisher, its repository and its keywords", () => {
     for (const key of [
       "displayName",
       "description",
@@ -57,7 +57,7 @@ describe("the package", () => {
     expect(schema["version"]).toBe(version);
   });
 
-  test("has the same version in every language", () => {
+  test("the package has the same version in every language", () => {
     const languages = schema["language"] as Record<string, { respectSchemaVersion?: boolean }>;
     expect(Object.keys(languages).sort()).toEqual(["csharp", "go", "java", "nodejs", "python"]);
     for (const [name, language] of Object.entries(languages)) expect(language.respectSchemaVersion, name).toBe(true);
@@ -65,17 +65,17 @@ describe("the package", () => {
 });
 
 describe("every description is present:", () => {
-  test("of resources", () => {
+  test("every resource has a description", () => {
     for (const [at, { description }] of Object.entries(schema.resources)) expect(description, at).toMatch(/\w.*\.$/s);
   });
-  test("of types", () => {
+  test("every type has a description", () => {
     for (const [at, { description }] of Object.entries(schema.types)) expect(description, at).toMatch(/\w.*\.$/s);
   });
-  test("of properties", () => {
+  test("every property has a description", () => {
     for (const [at, { description }] of properties) expect(description, at).toMatch(/\w.*\.$/s);
   });
 
-  test("of defaults, and of units", () => {
+  test("descriptions name defaults and units", () => {
     const units: readonly [RegExp, RegExp][] = [
       [/(Mb)$/, /\bMi?B\b/],
       [/(Gb|GbLimit)$/, /\bGB\b/],
@@ -125,14 +125,14 @@ describe("configuration", () => {
   });
 
   // SDKs write defaults into the stack, and the Node.js SDK does not mark values from the environment as secret.
-  test("of an explicit provider is left to the provider if the program does not set it", () => {
+  test("configuration of an explicit provider is left to the provider if the program does not set it", () => {
     for (const [name, property] of Object.entries(schema.provider.inputProperties)) {
       expect(property.default, name).toBeUndefined();
       expect(property.defaultInfo, name).toBeUndefined();
     }
   });
 
-  test("keeps the token secret", () => {
+  test("configuration keeps the token secret", () => {
     const secret = (found: Record<string, Property>) => Object.keys(found).filter((name) => found[name]?.secret);
     expect(secret(schema.config.variables)).toEqual(["token"]);
     expect(secret(schema.provider.inputProperties)).toEqual(["token"]);
@@ -144,7 +144,7 @@ describe.each(all)("$name", ({ name, inputFields, outputFields, replaceOn }) => 
   const marked = (fields: Readonly<Record<string, Field>>, mark: "secret") =>
     Object.keys(fields).filter((key) => fields[key]?.meta[mark]);
 
-  test("marks every declared secret", () => {
+  test("the type marks every declared secret", () => {
     const secret = (found: Record<string, Property> = {}) => Object.keys(found).filter((key) => found[key]?.secret);
     expect(secret(spec?.inputProperties)).toEqual(marked(inputFields, "secret"));
     const stored = withoutWriteOnly({ inputFields }, inputFields) as typeof inputFields;

@@ -20,7 +20,7 @@ const javaResources = javaPackage.replace("/java/io", "/resources/io");
 const plugin = { resource: true, name: "machines", version, server: packageSchema(version)["pluginDownloadURL"] };
 
 describe("every SDK", () => {
-  test("has the version of this repository and requires the plugin of that version", () => {
+  test("every SDK has the version of this repository and requires the plugin of that version", () => {
     expect(json("sdk/nodejs-plugin/package.json")).toMatchObject({ version, pulumi: plugin });
     expect(json("sdk/python/pulumi_machines/pulumi-plugin.json")).toEqual(plugin);
     expect(json("sdk/go/machines/pulumi-plugin.json")).toEqual(plugin);
@@ -31,7 +31,7 @@ describe("every SDK", () => {
     expect(text("sdk/go/machines/internal/pulumiUtilities.go")).toContain(`semver.MustParse("${version}")`);
   });
 
-  test("has a class for every resource", () => {
+  test("every SDK has a class for every resource", () => {
     for (const [token, { isComponent }] of Object.entries(packageSchema(version).resources)) {
       // For Node.js, components are classes of the package.
       const ofNode = isComponent ? `export { ${token.split(":").at(-1)},` : `"${token}"`;
@@ -78,7 +78,7 @@ describe("every SDK", () => {
     expect(Object.entries(files).filter(([path, content]) => text(path) !== content)).toEqual([]);
   });
 
-  test("is generated deterministically, and matches the committed files", async () => {
+  test("every SDK is generated deterministically, and matches the committed files", async () => {
     // Without a PATH there is no Go to build the generator: only one that the checks have built is used.
     const { program } = await sdkGenerator({ ...process.env, PATH: "" });
     if (program === undefined) return;

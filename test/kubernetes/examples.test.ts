@@ -39,7 +39,7 @@ describe.runIf(inject("hasRealNode"))("the examples on Pods", () => {
     "rolling",
     "web-app",
     "worker-fleet",
-  ])("%s: up, up, refresh, a new image, destroy", async (name) => {
+  ])("%s runs on Pods: up, up, refresh, a new image, destroy", async (name) => {
     const app = await onCluster({ kubeconfig });
     const stack = await exampleStack(name, app, { image });
     await stack.up();

@@ -53,13 +53,15 @@ describe("the condition of a Machine", () => {
     ["that crashed", { state: "stopped", events: exited({ exit_code: 1, requested_stop: false }) }, "failing"],
     ["that was stopped", { state: "stopped", events: exited({ exit_code: 1, requested_stop: true }) }, "resting"],
     ["that starts", { state: "starting" }, "resting"],
-  ])("%s", (_, values, expected) => expect(conditionOf(machine(values))).toBe(expected));
+  ])("the condition of a Machine %s is known", (_, values, expected) =>
+    expect(conditionOf(machine(values))).toBe(expected),
+  );
 
   test("a Machine that is gone costs nothing", () => expect(conditionOf(undefined)).toBe("resting"));
 });
 
 describe("updates that may begin", () => {
-  test("never take down more than the limit, never wait if they cost nothing, and never all wait", () => {
+  test("updates never interrupt more Machines than the limit, never wait if they cost nothing, and never all wait", () => {
     fc.assert(
       fc.property(situation, ({ waiting, underway, limit, failing }) => {
         const begun = admissible({ waiting, underway, limit, failing });

@@ -97,7 +97,7 @@ describe.each(callings)("functions about Machines, $name binding", ({ name, star
     await expect(calling.call("getMachineEvents", { ...at(web), limit: 51 })).rejects.toThrow(/limit: got 51/);
   });
 
-  test("getMachineVersions lists every configuration in the form of Machine inputs", async () => {
+  test("getMachineVersions lists every configuration with the names of Machine inputs", async () => {
     const made = await makeMachine(service, "shop", { region: "lhr", config: { image, env: { A_B: "1" } } });
     await send(service, "POST", `/v1/apps/shop/machines/${made}`, { config: { image, env: { A_B: "2" } } });
     const { versions } = (await answerOf("getMachineVersions", at(made))) as {
@@ -132,7 +132,7 @@ describe.each(callings)("functions about Machines, $name binding", ({ name, star
     });
   });
 
-  test("getMachineLease: no holder, a holder, and no Machine", async () => {
+  test("getMachineLease returns no holder, a holder, or that there is no Machine", async () => {
     expect(await answerOf("getMachineLease", at(web))).toEqual({ held: false });
     const path = `/v1/apps/shop/machines/${web}/lease`;
     const { data } = await send<{ data: { nonce: string; expires_at: number } }>(service, "POST", path, {

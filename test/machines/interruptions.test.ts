@@ -65,7 +65,7 @@ describe("updates of one App", () => {
     expect([begun, lists]).toEqual([["m0", "m1"], 0]);
   });
 
-  test("of ten that come together, three begin, and each end lets another one begin", async () => {
+  test("three updates of ten that come together begin, and each end lets another one begin", async () => {
     for (const id of ids) begin(id);
     await turns();
     expect(begun).toEqual(["m0", "m1", "m2"]);

@@ -90,7 +90,7 @@ describe("F51: a program that ends is a failure", () => {
       expect(error).toMatch(/its main process exited \(code 3\)/);
     }));
 
-  test("with code 0", () =>
+  test("a program that ends with code 0 is a failure", () =>
     inSimulation(async (program) => {
       const { error } = await program.up({ web: { config: { image, env: { MACHINES_SIMULATE: "exit:0" } } } });
       expect(error).toMatch(/its main process exited \(code 0\)/);
@@ -127,7 +127,7 @@ describe("F51: a program that ends is a failure", () => {
 });
 
 describe("the healthy time", () => {
-  test("is three seconds, or what the program says", () =>
+  test("the healthy time is three seconds, or what the program says", () =>
     inSimulation(async (program) => {
       const first = await program.up({ web: { config: { image } } });
       expect(first.seconds).toBeGreaterThanOrEqual(3);
@@ -138,7 +138,7 @@ describe("the healthy time", () => {
       expect(third.seconds).toBeLessThan(1);
     }));
 
-  test("of a hundred equal Machines adds at most four seconds in all", () =>
+  test("the healthy time of a hundred equal Machines adds at most four seconds in total", () =>
     inSimulation(async (program) => {
       const machines = Array.from({ length: 100 }, (_, i) => [`web-${i}`, { config: { image } }] as const);
       const { error, seconds } = await program.up(Object.fromEntries(machines));
@@ -147,7 +147,7 @@ describe("the healthy time", () => {
       expect(seconds).toBeLessThan(13 * 0.4 + 4);
     }));
 
-  test("of another image is spent again, and its failure is found", () =>
+  test("the healthy time of another image is spent again, and its failure is found", () =>
     inSimulation(async (program) => {
       const { error } = await program.up({
         good: { config: { image } },
@@ -156,14 +156,14 @@ describe("the healthy time", () => {
       expect(error).toMatch(/exited \(code 3\)/);
     }));
 
-  test("is not proved by a Machine that had to keep running for less", () =>
+  test("the healthy time is not proved by a Machine that had to keep running for less", () =>
     inSimulation(async (program) => {
       const short = { config: { image }, minHealthySeconds: 1 };
       const long = { config: { image }, minHealthySeconds: 20 };
       expect((await program.up({ short, long })).seconds).toBeGreaterThanOrEqual(20);
     }));
 
-  test("is not proved by a Machine that someone stops meanwhile", () =>
+  test("the healthy time is not proved by a Machine that someone stops meanwhile", () =>
     inSimulation(async (program, { service, time }) => {
       let isStopped = false;
       time.beforeStep = () => {
@@ -179,7 +179,7 @@ describe("the healthy time", () => {
       expect(seconds).toBeGreaterThanOrEqual(3);
     }));
 
-  test("does not apply to Machines that end by themselves", () =>
+  test("the healthy time does not apply to Machines that end by themselves", () =>
     inSimulation(async (program) => {
       const config = { image, autoDestroy: true, env: { MACHINES_SIMULATE: "exit:0" } };
       const { error, seconds } = await program.up({ job: { config } });
@@ -187,7 +187,7 @@ describe("the healthy time", () => {
       expect(seconds).toBeLessThan(3);
     }));
 
-  test("that does not fit into the time of the operation fails with the reason", () =>
+  test("a healthy time that does not fit into the time of the operation fails with the reason", () =>
     inSimulation(async (program) => {
       const { error } = await program.up({ web: { config: { image }, minHealthySeconds: 3600 } });
       expect(error).toMatch(/has to keep running for 3600 s \(minHealthySeconds\), and less is left of the 10m/);

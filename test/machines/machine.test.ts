@@ -368,7 +368,7 @@ describe("Machine", () => {
       inputs,
     );
     await expect(machine.update(id, state, next)).rejects.toThrow(
-      /did not come free within 2s: .*currently held by .*expires at .*Nothing was changed/,
+      /was not released within 2s: .*currently held by .*expires at .*Nothing was changed/,
     );
     expect((await live(state)).version).toBe(state["version"]);
     const updating = machine.update(id, state, await checked({ ...next, __context: {} }, inputs));
@@ -400,7 +400,7 @@ describe("Machine", () => {
       expect((await machine.read(id, after))?.state).toEqual(after);
     });
 
-    test("that remains stale fails, and nothing is forgotten", async () => {
+    test("a stale read that remains stale fails, and nothing is forgotten", async () => {
       const { id, inputs, state } = await make({ config: { image } });
       const after = await machine.update(id, state, await checked({ ...inputs, config: { image: image2 } }, inputs));
       service.fail({ operation: "machines.list", when: "after", stale: 1, times: "always" });

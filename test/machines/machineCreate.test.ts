@@ -227,7 +227,7 @@ describe("creating a Machine exactly once", () => {
       [409, "aborted: could not reserve resource for machine: insufficient CPUs available to fulfill request"],
       [412, "insufficient resources to create new machine"],
       [403, "organization is using 9 MB of memory in ams which is over the allowed quota"],
-    ])("reported as a %i", async (status, error) => {
+    ])("the next region is tried after status %i", async (status, error) => {
       service.fail({ operation: "machines.create", when: "before", status, body: { error } });
       expect((await (await create(regions)).made).region).toBe("fra");
     });

@@ -153,7 +153,7 @@ describe("triggers of a Machine", () => {
     const { data } = await send<{ data: { nonce: string } }>(service, "POST", at(state, "/lease"), { ttl: 600 });
     const change = { restart: { triggers: { a: "1" } }, __context: { timeouts: { update: "3s" } } };
     const next = await checked({ ...first, ...change }, first);
-    await expect(machine.update(id, state, next)).rejects.toThrow(/lease .* did not come free/);
+    await expect(machine.update(id, state, next)).rejects.toThrow(/lease .* was not released/);
     await send(service, "DELETE", at(state, "/lease"), undefined, { "svc-machine-lease-nonce": data.nonce });
     service.fail({
       operation: "machines.get",

@@ -200,8 +200,8 @@ const kindsOf = (steps: readonly Step[]): string[] =>
 /** Checks a property of pairs of configurations and states. */
 const always = (check: (one: Case) => void): void => fc.assert(fc.property(arbitrary, check), { numRuns: 300 });
 
-describe("the plan of an update", () => {
-  test("an unchanged Machine needs nothing", () => {
+describe("the plan of an update of a Machine", () => {
+  test("has no step for an unchanged Machine", () => {
     for (const old of configs.filter((config) => !isJob(config))) {
       for (const [state, wantedState] of [
         ["started", undefined],
@@ -214,7 +214,7 @@ describe("the plan of an update", () => {
     }
   });
 
-  test("the steps end, and make the Machine what is wanted", () => {
+  test("ends, and makes the Machine what is wanted", () => {
     always((one) => {
       const { model, wanted, steps, seen } = update(one);
       const { live } = model;
@@ -230,7 +230,7 @@ describe("the plan of an update", () => {
     });
   });
 
-  test("each request is sent once at most, and a Machine in between is waited for first", () => {
+  test("sends each request once at most, and waits first for a Machine between two states", () => {
     // The model refuses a start or a suspension that comes too early.
     always((one) => {
       const requests = kindsOf(update(one).steps).filter((kind) => !kind.startsWith("wait"));
@@ -238,7 +238,7 @@ describe("the plan of an update", () => {
     });
   });
 
-  test("the steps are known before the first one, unless a Machine in between settles or a job ends", () => {
+  test("says all steps before the first one, unless a Machine between two states settles or a job ends", () => {
     always((one) => {
       const { first, steps } = update(one);
       if (kindsOf(first).includes("wait settled") || isJob(one.next, one.wantedState)) return;
@@ -246,7 +246,7 @@ describe("the plan of an update", () => {
     });
   });
 
-  test("has a new version only for the versioned part of the configuration, or for new secrets", () => {
+  test("posts a new version only for the versioned part of the configuration, or for new secrets", () => {
     always((one) => {
       const { metadata: _, ...old } = one.old;
       const { metadata: __, ...next } = one.next;
@@ -255,7 +255,7 @@ describe("the plan of an update", () => {
     });
   });
 
-  test("a new version includes metadata and power, and makes triggers needless", () => {
+  test("leaves metadata, power and triggers to the new version, if there is one", () => {
     always((one) => {
       const kinds = kindsOf(update(one).steps);
       if (!kinds.includes("update")) return;
@@ -263,7 +263,7 @@ describe("the plan of an update", () => {
     });
   });
 
-  test("a stopped or suspended Machine stays so if the program does not set its state (R10)", () => {
+  test("leaves a stopped or suspended Machine as it is if the program does not set its state (R10)", () => {
     always((one) => {
       if (one.wantedState !== undefined || one.crashed || !["stopped", "suspended"].includes(one.state)) return;
       const { steps, model } = update(one);
@@ -273,7 +273,7 @@ describe("the plan of an update", () => {
     });
   });
 
-  test("a crashed or failed Machine is started and waited for", () => {
+  test("starts a crashed or failed Machine and waits for it", () => {
     for (const one of [
       { ...nothing, state: "stopped", crashed: true } as const,
       { ...nothing, state: "failed" } as const,
@@ -281,7 +281,7 @@ describe("the plan of an update", () => {
       expect(kindsOf(update(one).steps)).toEqual(["start", "wait ready"]);
   });
 
-  test("triggers restart or signal only a Machine that runs and is otherwise unchanged", () => {
+  test("restarts or signals only a Machine that runs and is otherwise unchanged", () => {
     always((one) => {
       const kinds = kindsOf(update(one).steps);
       const triggered = kinds.filter((kind) => kind === "restart" || kind === "signal");
@@ -292,7 +292,7 @@ describe("the plan of an update", () => {
     });
   });
 
-  test("what begins is waited for, and so is what the last update did not reach", () => {
+  test("waits for what it begins, and for what the last update did not reach", () => {
     always((one) => {
       const { steps } = update(one);
       const kinds = kindsOf(steps);
@@ -310,7 +310,7 @@ describe("the plan of an update", () => {
     });
   });
 
-  test("the memory limit is set on a Machine that runs in the end", () => {
+  test("sets the memory limit of a Machine that runs in the end", () => {
     always((one) => {
       const { steps, model } = update(one);
       expect(kindsOf(steps).includes("memory")).toBe(one.limit !== undefined && model.live.state === "started");
@@ -338,7 +338,7 @@ describe("the plan of a new Machine", () => {
 });
 
 describe("the plan of a rollback", () => {
-  test("the previous configuration is restored, with what others have written since, in its power state", () => {
+  test("restores the previous configuration, with what others have written since, in its power state", () => {
     always((one) => {
       const { live, wanted, known } = sides({ ...one, rollback: true });
       const model = new Model(live, one.settlesIn);
@@ -370,7 +370,7 @@ describe("the plan of a rollback", () => {
 });
 
 describe("the plan of a Machine's end", () => {
-  test("traffic ends first, then the program, then the Machine; each once", () => {
+  test("ends traffic first, then the program, then the Machine; each once", () => {
     always((one) => {
       const { live } = sides(one);
       const model = new Model(live, one.settlesIn);
@@ -389,7 +389,7 @@ describe("the plan of a Machine's end", () => {
     });
   });
 
-  test("a Machine that must be killed is destroyed at once, and one that is leaving is waited for", () => {
+  test("destroys a Machine that must be killed at once, and waits for one that is leaving", () => {
     const at = (state: string) => observed({ ...sides(nothing).live, state });
     expect(planEnd(undefined, true, at("started"))).toEqual([
       { kind: "destroy", force: true },
@@ -400,10 +400,10 @@ describe("the plan of a Machine's end", () => {
   });
 });
 
-describe("an update is refused", () => {
+describe("an update of a Machine is refused", () => {
   const key = { appName: "shop", machineId: "m" };
 
-  test("of what others have changed meanwhile, unless they made it what is wanted", () => {
+  test("if others have changed it meanwhile, unless they made it what is wanted", () => {
     always((one) => {
       const { live, wanted, known } = sides({ ...one, old: { image } });
       const seen = (config: Config): Machine => ({ ...live, version: "v2", config });
@@ -415,7 +415,7 @@ describe("an update is refused", () => {
     });
   });
 
-  test("of a Machine that is gone", () => {
+  test("if the Machine is gone", () => {
     const { live, wanted, known } = sides(nothing);
     expect(refusalOf(key, wanted, known, { ...live, state: "destroyed" })?.message).toMatch(
       /destroyed outside of this program/,

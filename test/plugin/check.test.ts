@@ -216,7 +216,7 @@ describe("check", () => {
       ]);
     });
 
-    test("that the engine disabled must be given", async () => {
+    test("names that the engine disabled must be given", async () => {
       const off = { autonaming: { mode: "disable" } } as const;
       expect((await of("App").check({}, off)).failures).toEqual([
         { property: "", reason: expect.stringMatching(/^name: is required, because pulumi:autonaming/) as unknown },
@@ -224,7 +224,7 @@ describe("check", () => {
       expect((await of("App").check({ name: "given" }, off)).failures).toEqual([]);
     });
 
-    test("are kept, whatever the engine proposes later", async () => {
+    test("names are kept, whatever the engine proposes later", async () => {
       const olds = await of("App").checked({});
       for (const autonaming of [
         undefined,

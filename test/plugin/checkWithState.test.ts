@@ -52,7 +52,7 @@ describe("a check with the state", () => {
     expect((await moved("amss")).reasons).toEqual([expect.stringMatching(/^region: (?!changing it).*amss/)]);
   });
 
-  test("of an older engine leaves the refusal to the diff", async () => {
+  test("a check with the state of an older engine leaves the refusal to the diff", async () => {
     for (const sent of [null, {}]) {
       const { inputs, reasons } = await moved(elsewhere(), {}, sent);
       expect(reasons).toEqual([]);

@@ -67,7 +67,7 @@ describe("configuration", () => {
 
     test.each([
       ["endpoint", "ftp://x", /machines:endpoint: got "ftp:\/\/x"; must begin with http/],
-      ["endpoint", "https://user:pw@x", /must not hold a user or password/],
+      ["endpoint", "https://user:pw@x", /must not contain a user or password/],
       ["retries", "many", /machines:retries: got "many"; must be a whole number from 0 to 20/],
       ["requestTimeoutSeconds", 0, /must be a whole number from 1 to 600/],
       ["leaseHeader", "a b", /machines:leaseHeader: got "a b"/],

@@ -95,7 +95,7 @@ describe("a Release", () => {
   };
 
   describe("that begins in this stack", () => {
-    test("has its image and settings, and no digest yet", async () => {
+    test("a release that begins in this stack has its image and settings, and no digest yet", async () => {
       expect((await construct({ image, settings })).state).toEqual({
         image,
         digest: "",
@@ -104,14 +104,14 @@ describe("a Release", () => {
       });
     });
 
-    test("has unknown outputs in a preview, where an input is unknown", async () => {
+    test("a release that begins in this stack has unknown outputs in a preview if an input is unknown", async () => {
       const { state } = await construct({ image: unknown(), settings }, { dryRun: true });
       expect(state).toEqual({ image: unknown(), digest: "", settings, hash: hashOf(settings) });
       const other = await construct({ image, settings: { LOG_FORMAT: unknown() } }, { dryRun: true });
       expect(other.state).toEqual({ image, digest: "", settings: unknown(), hash: unknown() });
     });
 
-    test("keeps what is secret", async () => {
+    test("a release that begins in this stack keeps secrets secret", async () => {
       const { state } = await construct({ image, settings: { LOG_FORMAT: secret("json") } });
       expect(state).toEqual({ image, digest: "", settings: secret(settings), hash: secret(hashOf(settings)) });
     });
@@ -131,27 +131,27 @@ describe("a Release", () => {
     const digestOfOther = of("b");
     const pinned = (more: Properties = {}): Properties => ({ ...from, promotedBy: "alice", ...more });
 
-    test("has what the previous stack runs, as long as that is healthy", async () => {
+    test("an adopted release has what the previous stack runs, as long as that is healthy", async () => {
       const { image, digest, hash } = from;
       expect((await construct({ from })).state).toEqual({ image, digest, settings, hash });
       await expect(
         construct({ from: { ...from, image: `x@${digestOfOther}`, digest: digestOfOther } }),
       ).rejects.toThrow(
-        `shop/dev does not run its release healthy now: ${id} runs ${String(digest)}, not ${digestOfOther}`,
+        `shop/dev does not run its release in a healthy state now: ${id} runs ${String(digest)}, not ${digestOfOther}`,
       );
     });
 
-    test("is the pinned one without a look at the previous stack, unless that is pending", async () => {
+    test("an adopted release is the pinned one without reading the previous stack, unless that is pending", async () => {
       const before = service.requests.length;
       const { state } = await construct({ from: { nothing: true }, pinned: pinned() });
       expect(state).toMatchObject({ digest: from["digest"], promotedBy: "alice" });
       expect(service.requests.length).toBe(before);
       await expect(
         construct({ from, pinned: pinned({ pending: true, hash: hashOf({}), settings: {} }) }),
-      ).rejects.toThrow("pinned is another release than shop/dev runs");
+      ).rejects.toThrow("pinned differs from the release that shop/dev runs");
     });
 
-    test("is unknown in a preview while it is not known which one it is", async () => {
+    test("an adopted release is unknown in a preview while it is not known which one it is", async () => {
       const nothing = { image: unknown(), digest: unknown(), settings: unknown(), hash: unknown() };
       const before = service.requests.length;
       expect((await construct({ from: unknown() }, { dryRun: true })).state).toEqual(nothing);
@@ -172,16 +172,16 @@ describe("a Release", () => {
         ]);
     });
 
-    test("is read with the token of the source, which makes nothing secret and is not shown", async () => {
+    test("an adopted release is read with the token of the source, which makes nothing secret and is not shown", async () => {
       const { state } = await construct({ from, source: { token: secret(service.token) } });
       expect(state["digest"]).toBe(from["digest"]);
       const refused = construct({ from, source: { token: secret("a-token-of-nobody") } });
-      await expect(refused).rejects.toThrow(/cannot be looked at: .*401/);
+      await expect(refused).rejects.toThrow(/cannot be read: .*401/);
       await expect(refused).rejects.not.toThrow("a-token-of-nobody");
       await expect(construct({ from, source: { token: "" } })).rejects.toThrow("source has no token");
     });
 
-    test("is secret if the record is", async () => {
+    test("an adopted release is secret if the record is", async () => {
       const { digest } = from;
       expect((await construct({ from: secret(from) })).state).toMatchObject({ digest: secret(digest) });
       // What is pinned alone decides.
@@ -190,7 +190,7 @@ describe("a Release", () => {
   });
 
   describe("is registered", () => {
-    test("with the options of the program, without its inputs", async () => {
+    test("a Release is registered with the options of the program, without its inputs", async () => {
       const alias = new aliasProto.Alias().setUrn(urn("Release", "old"));
       const asked = request({ from, source: { token: secret(service.token) } })
         .setParent("urn:pulumi:dev::shop::my:index:Component::parent")
@@ -216,7 +216,7 @@ describe("a Release", () => {
       });
     });
 
-    test("beside others at the same time", async () => {
+    test("a Release is registered beside others at the same time", async () => {
       monitor.close();
       const arrived: (() => void)[] = [];
       // Each registration waits for all of them.
@@ -234,7 +234,7 @@ describe("a Release", () => {
     });
   });
 
-  test("is refused with inputs that cannot be used, before it is registered", async () => {
+  test("a Release is refused with inputs that cannot be used, before it is registered", async () => {
     for (const [inputs, message] of [
       [{ imgae: image }, "imgae: there is no such property; did you mean image?"],
       [{ image: 5 }, "image: got 5; must be a string"],
@@ -292,7 +292,7 @@ describe("a Release", () => {
       );
     });
 
-    test("that is unknown in a preview while an image or an id is", async () => {
+    test("the record of a Release is unknown in a preview while an image or an id is", async () => {
       await construct({ image }, { dryRun: true });
       for (const machine of [runs("web", unknown()), runs("web", undefined), runs("web", of("a"), "")])
         expect((await runBy([machine], { dryRun: true })).release).toEqual(unknown());
@@ -303,7 +303,7 @@ describe("a Release", () => {
       expect((await runBy([runs("web", of("a"))], { dryRun: true })).release).toEqual(unknown());
     });
 
-    test("that is secret if a setting is", async () => {
+    test("the record of a Release is secret if a setting is", async () => {
       await construct({ image, settings: { LOG_FORMAT: secret("json") } });
       expect((await runBy([runs("web", of("a"))])).release).toEqual(secret(expect.objectContaining({ settings })));
     });
@@ -316,7 +316,7 @@ describe("a Release", () => {
       await expect(runBy([])).rejects.toThrow("runBy needs the Machines that run the release");
     });
 
-    test("only of Machines and fleets", async () => {
+    test("the record of a Release is made only of Machines and fleets", async () => {
       await construct({ image });
       await expect(runBy([id])).rejects.toThrow("machines[0]: got a string; it must be a Machine or a Fleet itself");
       monitor.resources.set(urn("App", "app"), { id: "app", state: {} });
@@ -327,7 +327,7 @@ describe("a Release", () => {
     });
   });
 
-  test("has no other method", async () => {
+  test("a Release has no other method", async () => {
     const call = new proto.CallRequest().setTok("machines:index:Release/runBye").setArgs(toStruct({}));
     await expect(plugin.client.call(call.setMonitorendpoint(monitor.address))).rejects.toThrow(
       'there is no method "machines:index:Release/runBye" in this version; did you mean runBy?',

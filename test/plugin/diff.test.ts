@@ -229,19 +229,19 @@ describe("diff", () => {
       expect([changes, diffs]).toEqual(left.length > 0 ? [true, ["config"]] : [false, []]);
     });
 
-    test("of a key with quotes, a backslash, or other characters", async () => {
+    test("ignoreChanges of a key with quotes, a backslash, or other characters is obeyed", async () => {
       const env = { 'qu"ote': "1", "C:\\dir": "1", "\\x": "1", "a]b": "1" };
       const changed = Object.fromEntries(Object.keys(env).map((name) => [name, "2"]));
       const paths = ['config.env["qu\\"ote"]', 'config.env["C:\\dir"]', 'config.env["\\x"]', 'config.env["a]b"]'];
       expect((await configured({ env }, { env: changed }, paths)).detailed).toEqual({});
     });
 
-    test("of a part keep its parent when all of that was added or removed", async () => {
+    test("ignoreChanges of a part keeps its parent when all of that was added or removed", async () => {
       const { detailed } = await configured({}, { env: { A: "1", B: "1" } }, ["config.env.A"]);
       expect(detailed).toEqual({ "config.env": "add" });
     });
 
-    test("of the cause of a replacement cancel the replacement", async () => {
+    test("ignoreChanges of the cause of a replacement cancels the replacement", async () => {
       const found = await between(
         { app: "a", name: "n", region: "ams", config: { image } },
         { app: "a", name: "n", region: "fra", config: { image, env: { A: "1" } } },

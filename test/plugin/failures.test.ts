@@ -117,7 +117,7 @@ describe("a failure after creation", () => {
     await send(service, "POST", `/v1/apps/app/machines/${id.split("/")[1] ?? ""}/lease`, { ttl: 600 });
     const args = toStruct({ endpoint: service.url, token: service.token, maxUnavailable: "100%" });
     await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
-    await expect(machine.delete({ id, state, inputs, timeout: 1 })).rejects.toThrow(/did not come free within 1s/);
+    await expect(machine.delete({ id, state, inputs, timeout: 1 })).rejects.toThrow(/was not released within 1s/);
     expect(await live(id)).toMatchObject({ state: "started" });
   });
 

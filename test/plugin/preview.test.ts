@@ -257,7 +257,7 @@ describe("preview", () => {
           return { app: "app", name: "theirs", region: "xyz", config: { image } };
         },
       ],
-    ])("%s: an error with the same text as in the dynamic binding", async (_what, type, given) => {
+    ])("a preview reports %s with the same text as the dynamic binding", async (_what, type, given) => {
       const news = await given();
       const inputs = await of(type).checked(news);
       const reasons = await dynamicReasons(type, news);

@@ -33,7 +33,7 @@ describe("progress", () => {
   test.each([
     [reaches, {}],
     [`F61 ${reaches}, also with a proxy that the user has set`, { http_proxy: "http://127.0.0.1:9", no_proxy: "" }],
-  ])("%s", async (_, env: Record<string, string>) => {
+  ])("progress is reported: %s", async (_, env: Record<string, string>) => {
     const engine = await startEngine();
     const plugin = await startPlugin({ args: [engine.address], env });
     try {
@@ -43,7 +43,7 @@ describe("progress", () => {
       await send(service, "POST", `/v1/apps/app/machines/${id}/lease`, { ttl: 600, description: "their deploy" });
       const machine = drive(plugin.client, urnOf("Machine", "web"));
       const state = { app: "app", machineId: id, name: "web", config, state: "stopped" };
-      await expect(machine.delete({ id: `app/${id}`, state, timeout: 2 })).rejects.toThrow(/did not come free/);
+      await expect(machine.delete({ id: `app/${id}`, state, timeout: 2 })).rejects.toThrow(/was not released/);
       await expect
         .poll(() => engine.logs)
         .toEqual([
@@ -91,7 +91,7 @@ describe("progress", () => {
       timeoutSeconds: 60,
     });
 
-    test("for a lease", async () => {
+    test("progress of a lease is reported every ten seconds", async () => {
       const machineId = await makeMachine(service, "app", { config, skip_launch: true });
       await send(service, "POST", `/v1/apps/app/machines/${machineId}/lease`, { ttl: 600 });
       const key = { appName: "app", machineId };
@@ -102,7 +102,7 @@ describe("progress", () => {
       );
     });
 
-    test("for checks", async () => {
+    test("progress of checks is reported every ten seconds", async () => {
       const quick = await startService();
       try {
         await makeApp(quick, "app");

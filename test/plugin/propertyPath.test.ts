@@ -35,7 +35,7 @@ describe("property paths", () => {
     ['root.array["*"].field', ["root", "array", "*", "field"]],
     ["foo-bar", ["foo-bar"]],
     ["root.[0]", ["root", 0]],
-  ])("%s, an example from the engine", (text, path) => {
+  ])("the engine's example %s is parsed as the engine does", (text, path) => {
     expect(parsePath(text)).toEqual(path);
   });
 });

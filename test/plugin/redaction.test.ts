@@ -43,7 +43,7 @@ describe("messages", () => {
     expect(cleaned({ a: secret(""), b: secret(true) }, "true, really")).toBe("true, really");
   });
 
-  test("are unchanged without secrets", () => {
+  test("messages without secrets are unchanged", () => {
     expect(cleaned({ a: "visible", b: new Output("visible", { dependencies: ["u"] }) }, "visible")).toBe("visible");
   });
 

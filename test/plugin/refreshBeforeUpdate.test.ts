@@ -71,7 +71,7 @@ describe("the engine is asked to read a fleet before each diff", () => {
     }
   });
 
-  test("not about Machines, which stay stopped", async () => {
+  test("the engine is not asked to read Machines before a diff, so they stay stopped", async () => {
     const plugin = await started();
     try {
       const machine = drive(plugin.client, urnOf("Machine", "web"));
@@ -127,7 +127,7 @@ describe("an update after the read", () => {
     inputs = found.news;
   };
 
-  test("has nothing to do without drift", async () => {
+  test("an update after the read has nothing to do without drift", async () => {
     expect((await next()).changes).toBe(false);
   });
 
@@ -164,7 +164,7 @@ describe("an update after the read", () => {
     }
   });
 
-  test("keeps the configuration that most Machines got elsewhere, if the program ignores it", async () => {
+  test("an update after the read keeps the configuration that most Machines got elsewhere, if the program ignores it", async () => {
     for (const name of ["web-ams-1", "web-ams-2"]) {
       const one = await named(name);
       await post(one, "", { config: { ...one?.config, image: image("elsewhere") } });

@@ -96,7 +96,7 @@ describe("secrets", () => {
     });
   });
 
-  test("the whole configuration, and a secret that the engine sent as an output", async () => {
+  test("the whole configuration is secret, and so is a secret that the engine sent as an output", async () => {
     const machine = fresh();
     const whole = await machine.checked({ app: "app", config: secret({ image, env: { A: "canary" } }) });
     const { state } = await machine.create(whole);
@@ -139,7 +139,7 @@ describe("secrets", () => {
       { guest_path: "/clear", raw_value: contents("clear") },
     ];
 
-    test("in the program: the marks move with the items", async () => {
+    test("the marks of secrets move with the items of a list in the program", async () => {
       const { machine, inputs, id, state } = await made({ files: [clear, hidden] });
       const next = await machine.checked(
         { app: "app", region: "ams", config: { image, files: [hidden, clear] } },
@@ -221,7 +221,7 @@ describe("secrets", () => {
       return `${String(error)} ${JSON.stringify(unfinishedIn(error)?.reasons ?? [])}`;
     };
 
-    test("in an error text of the service", async () => {
+    test("secrets are never quoted in an error text of the service", async () => {
       const machine = fresh();
       const inputs = await machine.checked({
         app: "app",
@@ -232,7 +232,7 @@ describe("secrets", () => {
       );
     });
 
-    test("in errors about an object that already exists", async () => {
+    test("secrets are never quoted in errors about an object that already exists", async () => {
       const { machine, inputs, id, state } = await made({ env: { A: secret("canary\nof two lines") } });
       const config = { image: secret("registry.example.com/canary:2"), env: { A: secret("canary\nof two lines") } };
       const next = await machine.checked({ app: "app", region: "ams", config }, inputs);
@@ -247,7 +247,7 @@ describe("secrets", () => {
       expect(error).not.toMatch(canary);
     });
 
-    test("F56: in a configuration that an SDK has marked as a whole, whose words stay", async () => {
+    test("F56: secrets are never quoted in a configuration that an SDK has marked as a whole, whose words stay", async () => {
       const machine = fresh();
       const config = secret({
         image: "registry.example.com/web:1",
@@ -265,7 +265,7 @@ describe("secrets", () => {
       expect(error.match(/\[secret\]/g)).toHaveLength(1);
     });
 
-    test("in the refusal of a taken name", async () => {
+    test("secrets are never quoted in the refusal of a taken name", async () => {
       await makeApp(service, "canary-taken");
       const app = drive(plugin.client, urnOf("App", "taken"));
       const inputs = await app.checked({ name: secret("canary-taken") });

@@ -38,7 +38,7 @@ describe("a message", () => {
       "no answer from GET https://example.com/v1/apps/minSecrets",
       "no answer from GET https://example.com/v1/apps/minSecrets",
     ],
-  ])("in Python: %s", (text, expected) => {
+  ])("a message spells properties as Python does: %s", (text, expected) => {
     expect(spelled("python", machine, text)).toBe(expected);
     for (const other of ["nodejs", "java", "yaml", undefined, "constructor"])
       expect(spelled(other, machine, text)).toBe(text);
@@ -51,7 +51,7 @@ describe("a message", () => {
     ["Machine region: x", "Machine Region: x"],
     ["the region of the app", "the region of the app"],
     ["set forceDestroy: true", "set ForceDestroy: true"],
-  ])("in Go: %s", (text, expected) => {
+  ])("a message spells properties as Go does: %s", (text, expected) => {
     expect(spelled("go", machine, text)).toBe(expected);
     expect(spelled("dotnet", machine, text)).toBe(expected);
   });
@@ -74,7 +74,7 @@ describe("the SDK has every property that a message may name", () => {
   const all = [functions, resources, components].flatMap((registry) => Object.values(registry));
   const subjects = all.map(({ outputFields, inputFields }) => ({ ...outputFields, ...inputFields }));
 
-  test("in Python", () => {
+  test("the Python SDK has every property that a message may name", () => {
     const sdk = text("sdk/python/pulumi_machines", /\.py$/);
     // A name that is a word of Python has an underscore at its end.
     const attributes = new Set([...sdk.matchAll(/^ +def (\w+?)_?\(self\)/gm)].map(([, name]) => name));
@@ -87,7 +87,7 @@ describe("the SDK has every property that a message may name", () => {
         expect(attributes, name).toContain(spelled("python", inputFields, `${property}: x`).split(":")[0]);
   });
 
-  test("in Go", () => {
+  test("the Go SDK has every property that a message may name", () => {
     const sdk = text("sdk/go/machines", /\.go$/);
     const missing = Object.entries(schema.resources).flatMap(([, { properties }]) =>
       Object.keys(properties).filter((name) => {
@@ -124,7 +124,7 @@ describe("the runtime of a project", () => {
     ["Pulumi.yaml", "name: shop\n", undefined],
     ["Pulumi.yaml", "runtime: [python", undefined],
     ["Pulumi.yaml", "", undefined],
-  ])("%s: %j", async (name, text, expected) => {
+  ])("the runtime of a project is found: %s: %j", async (name, text, expected) => {
     writeFileSync(join(folder, name), text);
     const inside = join(folder, "src", "main");
     mkdirSync(inside, { recursive: true });

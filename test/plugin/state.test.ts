@@ -62,7 +62,7 @@ describe("the state of a resource", () => {
   const warnings = () => engine.logs.filter(({ severity }) => severity === "warning").map(({ message }) => message);
   const notes = () => readdirSync(home, { recursive: true }).filter((name) => String(name).endsWith(".jsonl"));
 
-  test("is identified by an id that all its resources record, and Machines carry as a tag", async () => {
+  test("the state of a resource is identified by an id that all its resources record, and Machines carry as a tag", async () => {
     const first = await nextRun();
     const [volume, web] = [
       await made(first, "Volume", "data", { app: "app", region: "ams" }),
@@ -106,7 +106,7 @@ describe("the state of a resource", () => {
     expect(await tagsOf(web.id)).toMatchObject({ "pulumi-stack": id });
   });
 
-  test("keeps the inputs of a plan unchanged, because a random id would break the plan", async () => {
+  test("the state of a resource keeps the inputs of a plan unchanged, because a random id would break the plan", async () => {
     const check = async () => (await nextRun())("Machine", "web").check(machine, { seed: "of the plan" });
     expect(await check()).toEqual(await check());
   });

@@ -23,13 +23,13 @@ describe.each(names)("the baseline %s", (name) => {
     expect(Object.keys(baselines[name]).sort()).toEqual(policies.map(({ name }) => name).sort());
   });
 
-  test("is exported by the file of its name", async () => {
+  test("the baseline is exported by the file of its name", async () => {
     const file = join(__dirname, `../../policy/baselines/${name}.json`);
     expect(JSON.parse(await readFile(file, "utf8"))).toEqual(baselines[name]);
   });
 
   test.each(policies.map((policy) => [policy.name, policy] as const))(
-    "has a level and known settings for %s",
+    "the baseline has a level and known settings for %s",
     (_, policy) => {
       const { enforcementLevel, ...settings } = entry(name, policy.name);
       expect(levels).toContain(enforcementLevel);

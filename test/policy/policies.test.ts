@@ -21,7 +21,7 @@ function propertiesOf(
 }
 
 describe("the pack", () => {
-  test("has a policy for every file, each with a unique name", async () => {
+  test("the pack has a policy for every file, each with a unique name", async () => {
     const files = await readdir(join(__dirname, "../../policy/policies"));
     const written = files.map((file) => file.replace(/\.ts$/, "").toLowerCase()).filter((file) => file !== "index");
     expect(policies.map(({ name }) => name.replaceAll("-", "")).sort()).toEqual(written.sort());
@@ -58,7 +58,7 @@ describe.each(withExceptions(policies).map((policy) => [policy.name, policy] as 
     expect(validate(Object.fromEntries(defaults)), JSON.stringify(validate.errors)).toBe(true);
   });
 
-  test("accepts complete exceptions", () => {
+  test("the policy accepts complete exceptions", () => {
     if (name === "exceptions") return;
     const { properties = {} } = policy.configSchema ?? {};
     const validate = new Ajv().compile({ type: "object", properties });

@@ -83,7 +83,7 @@ describe("PostgresAttachment", () => {
     (await send<{ data: { password: string } }>(service, "GET", `/v1/postgres/${cluster}/users/${user}/credentials`))
       .data.password;
 
-  test("without a secret it is one request, and an existing attachment is adopted (F32)", async () => {
+  test("an attachment without a secret is one request, and an existing one is adopted (F32)", async () => {
     const app = await makeApp(service, "plain");
     for (const status of [201, 200]) {
       const sent = await sentBy(() => make({ app }));

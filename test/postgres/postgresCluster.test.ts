@@ -295,14 +295,14 @@ describe("a slow PostgresCluster (F32)", () => {
   const inputsOf = async (more: Record<string, unknown>) =>
     (await cluster.check({}, { region: "fra", plan: "basic", deletionProtection: false, ...more })).inputs;
 
-  test("is waited for through unknown states", async () => {
+  test("a slow PostgresCluster is waited for through unknown states", async () => {
     service.fail({ operation: "postgres.get", merge: { data: { status: "warming" } }, times: 2 });
     const { state } = await cluster.create(await inputsOf({ name: "slow" }));
     expect(state).toMatchObject({ status: "ready" });
     expect(state["poolerHost"]).toBeDefined();
   });
 
-  test("keeps its id when it is not ready before the deadline", async () => {
+  test("a slow PostgresCluster keeps its id when it is not ready before the deadline", async () => {
     const __context = { timeouts: { create: "3s" } };
     const inputs = await inputsOf({ name: "never-simulate-stuck", __context });
     const failure = await cluster.create(inputs).catch((error: unknown) => error);
@@ -312,7 +312,7 @@ describe("a slow PostgresCluster (F32)", () => {
     });
   });
 
-  test("is deleted only when reads stop finding it, even while shown as deleting", async () => {
+  test("a slow PostgresCluster is deleted only when reads stop finding it, even while shown as deleting", async () => {
     const { id, state } = await cluster.create(await inputsOf({ name: "leaving" }));
     const answer = { data: { id, name: "leaving", status: "deleting" } };
     service.fail({ operation: "postgres.get", status: 200, body: answer, when: "before", times: 2 });

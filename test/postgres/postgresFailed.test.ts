@@ -30,14 +30,14 @@ describe("in a cluster that has failed", () => {
     const said = vi.spyOn(console, "error").mockImplementation(() => undefined);
     try {
       expect((await bound.read(id, state))?.state).toEqual(state);
-      expect(said.mock.calls.join("\n")).toMatch(/could not be set up: it is failed.*the state stays as it is/);
+      expect(said.mock.calls.join("\n")).toMatch(/could not be set up: it is failed.*the state is not changed/);
       await expect(bound.read(id, {})).rejects.toThrow(/could not be set up/);
       said.mockClear();
       const before = service.requests.length;
       await bound.delete(id, state);
       const sent = service.requests.slice(before).map(({ operation }) => operation);
       expect(sent).toEqual(remove === undefined ? [] : [`postgres.${remove}`, "postgres.get"]);
-      if (remove !== undefined) expect(said.mock.calls.join("\n")).toMatch(/it goes with its cluster/);
+      if (remove !== undefined) expect(said.mock.calls.join("\n")).toMatch(/it is deleted with its cluster/);
     } finally {
       service.service.faults.clear();
       said.mockRestore();

@@ -113,7 +113,7 @@ describe.runIf(hasOwnEngines)("the end of the engine", () => {
     await expectUnchanged(stack);
   });
 
-  thoroughTest("an up goes on when the engine, stopped in its middle, is back", async () => {
+  thoroughTest("an up continues when the engine that was stopped meanwhile is back", async () => {
     await stack.set({ image: nextImage });
     const before = real.service.requests.length;
     const up = stack.start(["up", "--yes", "--skip-preview"]);
@@ -125,7 +125,7 @@ describe.runIf(hasOwnEngines)("the end of the engine", () => {
     expect(counts(output), output).toEqual({ updated: 3, unchanged: 3 });
   });
 
-  thoroughTest("an up without an engine says so, and the next one goes on", async () => {
+  thoroughTest("an up without an engine reports that, and the next one continues", async () => {
     await stack.set({ image, patience: "3s" });
     await engine.stop();
     const errors = errorsOf(await stack.fails("up", "--yes", "--skip-preview"));

@@ -1,4 +1,4 @@
-// Machines that cannot run: each fails with its reason at its own resource, and the next `up` goes on.
+// Machines that cannot run: each fails with its reason at its own resource, and the next `up` continues.
 import { describe, expect, inject, test } from "vitest";
 import { expectUnchanged } from "../support/invariants.ts";
 import { afterThisTest } from "../support/leftovers.ts";
@@ -27,7 +27,7 @@ machine("crashing", { ...behaving("crash"), checks }, { checks });
 // Long enough for a container and its first check on a busy computer.
 machine("deaf", { init: { exec: ["sleep", "1000"] }, checks }, { checks }, "30s");
 machine("large", { guest: { cpuKind: "performance", cpus: 16, memoryMb: 131072 } });
-// It is killed before its check is asked for the first time.
+// It is killed before its check runs for the first time.
 const late = { alive: { ...checks.alive, gracePeriod: "1m" } };
 machine("hungry", { ...behaving("oom"), checks: late, restart: { policy: "on-failure", maxRetries: 1 } }, { checks });
 // Without checks, and started again after each end: only its events show that it does not keep running (F51).
@@ -37,7 +37,7 @@ machine("missing", { init: { exec: ["no-such-program"] }, checks }, { checks });
 `;
 
 describe.runIf(hasEngine)("Machines that cannot run", () => {
-  test("each says why at its resource, and the next up goes on", async () => {
+  test("each resource reports its reason, and the next up continues", async () => {
     const real = await startReal();
     afterThisTest(() => real.end());
     const stack = new Stack(inject("installed"), "failures");
@@ -52,10 +52,10 @@ describe.runIf(hasEngine)("Machines that cannot run", () => {
         /Machine web\/\w+ (is \w+ and not started|did not keep running): its main process exited \(code 1\)/,
       ),
       deaf: expect.stringMatching(
-        /checks of Machine \w+ did not pass within 30s: alive is critical \(connection refused\)\. The next up goes on from here\./,
+        /checks of Machine \w+ did not pass within 30s: alive is critical \(connection refused\)\. The next up continues from here\./,
       ),
       large: expect.stringMatching(
-        /invalid config\.guest\.memory_mb, the docker runtime runs on a computer with \d+ MB of memory, and 131072 MB are asked for/,
+        /invalid config\.guest\.memory_mb, the docker runtime runs on a computer with \d+ MB of memory, and 131072 MB are requested/,
       ),
       hungry: expect.stringMatching(/its main process exited \(code 137, out of memory\)/),
       ending: expect.stringMatching(

@@ -44,7 +44,7 @@ if (settings.getBoolean("more"))
 `;
 
 describe.runIf(hasOwnEngines)("an engine without space", () => {
-  test("what it cannot write says so, and the next up goes on", async () => {
+  test("a failed write is reported, and the next up continues", async () => {
     const engine = await startOwnEngine({ disk: 100 * mib });
     afterThisTest(() => engine.remove());
     const real = await startReal();

@@ -72,7 +72,7 @@ describe.runIf(isHere)("a private registry", () => {
   test.each([
     ["a helper of one registry", (address: string) => ({ credHelpers: { [address]: "test" } })],
     ["a helper of all registries", () => ({ credsStore: "test" })],
-  ])("%s is asked for the credentials", async (_, config) => {
+  ])("%s is used for the credentials", async (_, config) => {
     const { app, address, name } = await withRegistry();
     const folder = loggedIn(config(address));
     helper(folder, "test", JSON.stringify({ ServerURL: address, Username: "someone", Secret: secret }));
@@ -84,8 +84,8 @@ describe.runIf(isHere)("a private registry", () => {
     const asked = (reason: string, how: string, of = name) =>
       `invalid config.image, got "${of}", the engine does not have it and cannot fetch it: ${reason} (${how})`;
     const [given, none] = [
-      "asked with the credentials of docker login",
-      "asked without credentials; docker login saves them",
+      "requested with the credentials of docker login",
+      "requested without credentials; docker login saves them",
     ];
     loggedIn({});
     const without = await refused(name);

@@ -24,7 +24,7 @@ interface Saved {
   readonly layers: readonly Buffer[];
 }
 
-/** An image of the engine in the form of `docker save`. */
+/** An image of the engine, as `docker save` writes it. */
 async function save(name: string): Promise<Saved> {
   const files = new Map<string, Buffer>();
   const archive = (await docker.getImage(name).get()).pipe(extract());

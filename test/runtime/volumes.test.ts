@@ -31,7 +31,7 @@ describe.runIf(hasEngine)("volumes of the docker runtime", () => {
       const [first, second] = [await read(app, reading, "/data/first"), await read(app, reading, "/data/second")];
       expect([0, 1], `first ${first}, second ${second}`).toContain(Number(first) - Number(second));
     }
-    // The program goes on.
+    // The program continues.
     const before = Number(await read(app, writing, "/data/first"));
     await expect.poll(async () => Number(await read(app, writing, "/data/first"))).toBeGreaterThan(before);
   });
@@ -49,7 +49,7 @@ describe.runIf(hasEngine)("volumes of the docker runtime", () => {
     expect(await stored(app)).toEqual([]);
   });
 
-  test("after a kill, an interrupted copy is made again, and what the service does not know is kept", async () => {
+  test("after a kill, an interrupted copy is created again, and volumes that the service does not know are kept", async () => {
     const data = mkdtempSync(join(tmpdir(), "machines-volumes-"));
     afterThisTest(() => rmSync(data, { recursive: true, force: true }));
     const first = await withRuntime("docker", { data });

@@ -178,7 +178,7 @@ describe("AppSecrets", () => {
       return single().create(inputs);
     };
 
-    test("from a Secret to a Secret", async () => {
+    test("the time of the write shows that another Secret has taken over a name of a Secret", async () => {
       const old = await makeSingle("A", "old");
       const next = await makeSingle("A", "new");
       await single().delete(old.id, old.state);
@@ -188,7 +188,7 @@ describe("AppSecrets", () => {
       expect(await onService()).toEqual({});
     });
 
-    test("from a Secret to AppSecrets, and back", async () => {
+    test("the time of the write shows that AppSecrets have taken over a name of a Secret, and back", async () => {
       const old = await makeSingle("A", "old");
       const all = await make({ A: "new", B: "b" });
       await single().delete(old.id, old.state);
@@ -202,7 +202,7 @@ describe("AppSecrets", () => {
       expect(await onService()).toEqual({});
     });
 
-    test("from AppSecrets to other AppSecrets, which change or are deleted", async () => {
+    test("the time of the write shows that other AppSecrets, which change or are deleted, have taken over a name", async () => {
       const [one, other] = [await make({ A: "old", B: "b" }), await make({ C: "c" })];
       const state = await change(other, { A: "new", C: "c" });
       expect(await asked(() => secrets.delete(one.id, one.state))).toEqual(["secrets.list", "secrets.update"]);
@@ -212,7 +212,7 @@ describe("AppSecrets", () => {
       expect(await onService()).toEqual({ A: "newer", C: "newer" });
     });
 
-    test("while the answer to the other's write is still pending", async () => {
+    test("a name is recognised as taken over while the answer to the other's write is still pending", async () => {
       const old = await makeSingle("A", "old");
       service.fail({ operation: "secrets.update", when: "after", delayMs: 200 });
       await Promise.all([

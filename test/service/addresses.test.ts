@@ -67,7 +67,7 @@ describe.runIf(hasLoopback)("addresses of Apps", () => {
     expect((await get(`http://${other}:${web}/`)).status).toBe("ECONNREFUSED");
   });
 
-  test("HTTPS and TLS have the certificate of the name that is asked for, or of the App's hostname", async () => {
+  test("HTTPS and TLS have the certificate of the requested name, or of the App's hostname", async () => {
     const app = await withReach();
     const [ip, [plain, web, raw]] = [await app.assign("v4"), [await freePort(), await freePort(), await freePort()]];
     await app.offer([

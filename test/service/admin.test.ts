@@ -265,11 +265,11 @@ describe("every example of docs/service-faults.md", () => {
     example,
   }));
 
-  test("is tested here, and there are no others", () => {
+  test("every example of docs/service-faults.md is tested here, and there are no others", () => {
     expect(examples.map(({ name }) => name)).toEqual(Object.keys(seen));
   });
 
-  test.each(examples)("$name", async ({ name, example }) => {
+  test.each(examples)("the example $name of docs/service-faults.md works", async ({ name, example }) => {
     const scene = await withAdmin();
     await seen[name]?.(scene, async () => {
       const planned = await scene.ask("POST", "/faults", example);

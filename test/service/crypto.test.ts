@@ -61,7 +61,7 @@ test.each([
   [6, "hs256", long, first, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"],
   // NaCl's auth.c: the same as case 2, truncated to 32 bytes.
   [2, "nacl_auth", jefe, question, "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea250554"],
-] as const)("RFC 4231 case %i, %s", (_, type, key, data, expected) => {
+] as const)("HMAC matches RFC 4231 case %i, %s", (_, type, key, data, expected) => {
   expect(hex(signers[type].sign(key, data))).toBe(expected);
   expect(signers[type].verify(key, data, bytes(expected))).toBe(true);
   expect(signers[type].verify(key, data, bytes(expected).subarray(1))).toBe(false);
@@ -99,7 +99,7 @@ test.each([
     signature:
       "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
   },
-])("RFC 8032 7.1: Ed25519 of $data", ({ key, point, data, signature }) => {
+])("Ed25519 of $data matches RFC 8032 7.1", ({ key, point, data, signature }) => {
   const kind = signers.nacl_sign;
   expect(hex(kind.publicKey?.(bytes(key)))).toBe(point);
   expect(hex(kind.sign(bytes(key), bytes(data)))).toBe(signature);
@@ -111,7 +111,7 @@ test.each([
 test.each([
   ["", 1, "ce546ef63c9cc60765923609b33a9a1974e96e52daf2fcf7075e2271"],
   ["c2sp.org/XAES-256-GCM", 3, "986ec1832593df5443a179437fd083bf3fdb41abd740a21f71eb769d"],
-])("c2sp.org/XAES-256-GCM with the associated data %j", (associated, byte, expected) => {
+])("the associated data %j matches c2sp.org/XAES-256-GCM", (associated, byte, expected) => {
   const [key, nonce] = [Buffer.alloc(32, byte), ascii("ABCDEFGHIJKLMNOPQRSTUVWX")];
   expect(hex(sealXaes(key, nonce, ascii("XAES-256-GCM"), ascii(associated)))).toBe(expected);
   const whole = ciphers.xaes256gcm.encrypt(key, ascii("XAES-256-GCM"), ascii(associated), drawing(nonce));
@@ -128,14 +128,14 @@ const firstKey = "1b27556473e985d462cd51197a9a46c76009549eac6474f206c4ee0844f683
 const message =
   "be075fc53c81f2d5cf141316ebeb0c7b5228c52a4c62cbd44b66849b64244ffce5ecbaaf33bd751a1ac728d45e6c61296cdc3c01233561f41db66cce314adb310e3be8250c46f06dceea3a7fa1348057e2f6556ad6b1318a024a838f21af1fde048977eb48f59ffd4924ca1c60902e52f0a089bc76897040e082f937763848645e0705";
 
-test("RFC 7748 6.1: the X25519 public keys; NaCl: the shared key of two pairs", () => {
+test("the X25519 public keys match RFC 7748 6.1, and the shared key of two pairs matches NaCl", () => {
   expect(hex(ciphers.nacl_box.publicKey?.(alice))).toBe(alicePublic);
   expect(hex(ciphers.nacl_box.publicKey?.(bob))).toBe(bobPublic);
   expect(hex(sharedKey(alice, bytes(bobPublic)))).toBe(firstKey);
   expect(hex(sharedKey(bob, bytes(alicePublic)))).toBe(firstKey);
 });
 
-test("NaCl's secretbox", () => {
+test("secretbox matches NaCl", () => {
   const nonce = bytes("69696ee955b62b73cd62bda875fc73d68219e0036b7a0b37");
   const box =
     "f3ffc7703f9400e52a7dfb4b3d3305d98e993b9f48681273c29650ba32fc76ce48332ea7164d96a4476fb8c531a1186ac0dfc17c98dce87b4da7f011ec48c97271d2c20f9b928fe2270d6fb863d51738b48eeee314a7cc8ab932164548e526ae90224368517acfeabd6bb3732bc0e9da99832b61ca01b6de56244a9e88d5f9b37973f622a43d14a6599b1f654cb45a74e355a5";

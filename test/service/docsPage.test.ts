@@ -101,14 +101,14 @@ describe("the command that prints a token", () => {
     expect(first).toContain(`<code>npx machines-service ls ${option}</code>`);
   });
 
-  test("is as the scripts of a clone call it", async () => {
+  test("the command that prints a token is as the scripts of a clone call it", async () => {
     vi.stubEnv("MACHINES_SERVICE_COMMAND", "npm run -s service --");
     afterThisTest(() => void vi.unstubAllEnvs());
     const data = folder();
     expect((await pages(data)).line).toBe(`TOKEN=$(npm run -s service -- token --data ${data})`);
   });
 
-  test("is for readers on the same computer, if the service has a data folder", async () => {
+  test("the command that prints a token is for readers on the same computer, if the service has a data folder", async () => {
     const data = folder();
     for (const { line, first } of [await pages(data, "192.0.2.1"), await pages(":memory:")]) {
       expect(line).toBe("TOKEN=…");

@@ -61,7 +61,7 @@ describe("in the body", () => {
     return texts.length > 0 ? [[row.id, row, texts] as const] : [];
   });
 
-  test.each(withTexts)("of %s", (_, row, texts) => {
+  test.each(withTexts)("an empty text in the body of %s counts as absent", (_, row, texts) => {
     const bodyWith = (text: "" | undefined): unknown => row.body && filled(fieldOf(row.body), text);
     expect(JSON.stringify(bodyWith("")).split('""').length - 1, "each is sent").toBe(texts.length);
     const read = (body: unknown) => validate(row, paramsOf(row), requiredOf(row), body).body;
@@ -96,7 +96,7 @@ describe("in the query", () => {
 
   test.each(
     rows.filter((row) => optionalOf(row).length > 0 && !strict.includes(row.id)).map((row) => [row.id, row] as const),
-  )("of %s", (_, row) => {
+  )("an empty text in the query of %s counts as absent", (_, row) => {
     const { body } = row;
     const read = (more: object) => {
       const sent = body && filled(fieldOf(body), undefined);

@@ -31,7 +31,7 @@ async function service() {
   return { data, url, token, call, run, lines, json, app, machine, team };
 }
 
-test("without a kind it counts by App, in all organizations, and says how to go on", async () => {
+test("without a kind it counts by App, in all organizations, and names the next command", async () => {
   const { call, run, json, app, machine, team, url, data } = await service();
   expect(await run([])).toEqual({
     code: 0,

@@ -9,7 +9,7 @@ const randoms = fc.nat(0xffff);
 test("an address is free, in its block, in 127.64.0.0/10, and neither shared nor the claiming one", () => {
   fc.assert(
     fc.property(blocks, randoms, fc.uniqueArray(randoms, { maxLength: 50 }), (block, random, others): void => {
-      // Neighbours are taken more often than others, so the choice has to go on.
+      // Neighbours are taken more often than others, so the choice has to continue.
       const taken = new Set([random, random + 1, ...others].map((at) => freeIn(block, at, () => false)));
       const ip = freeIn(block, random, (one) => taken.has(one)) ?? "";
       expect(taken).not.toContain(ip);

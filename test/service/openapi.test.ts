@@ -93,7 +93,7 @@ test("links lead from a created object to its operations, and name all their par
 
 describe("every example is valid", () => {
   const withBody = rows.filter(({ body }) => body !== undefined);
-  test.each(withBody.map((row) => [row.id, row] as const))("of the body of %s", (_, row) => {
+  test.each(withBody.map((row) => [row.id, row] as const))("the example of the body of %s is valid", (_, row) => {
     const example = operationOf(row).requestBody?.content["application/json"]?.example;
     expect(example).toBeDefined();
     const valid = bodyOf(row);
@@ -101,13 +101,13 @@ describe("every example is valid", () => {
   });
 
   const components = Object.entries(document.components.schemas).filter(([, schema]) => "examples" in schema);
-  test.each(components)("of %s", (name, schema) => {
+  test.each(components)("the example of %s is valid", (name, schema) => {
     const valid = validator(`/components/schemas/${name}`);
     for (const example of schema["examples"] as unknown[])
       expect(valid(example), JSON.stringify(valid.errors)).toBe(true);
   });
 
-  test("and every answer with a name has one", () => {
+  test("every answer with a name has an example", () => {
     const without = Object.entries(document.components.schemas)
       .filter(([name, schema]) => !("examples" in schema) && !name.endsWith("Request"))
       .map(([name]) => name);

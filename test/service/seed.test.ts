@@ -31,7 +31,7 @@ const tallies = (out: string): string[] =>
     .slice(1)
     .map((line) => line.replace(/ +/g, " "));
 
-test("the documented example, in an unused folder, and again", async () => {
+test("the documented example fills an unused folder, and changes nothing again", async () => {
   const data = folder();
   const first = await seed(data, example ?? "");
   expect([first.code, first.err]).toEqual([0, ""]);

@@ -17,7 +17,7 @@ test.each([
   ["only itself with IPv4 in IPv6", `${"0".repeat(16)}FFFF00000100007F:1F90 ${"0".repeat(32)}:0000 0A`, false],
   ["another port", "00000000:1F91 00000000:0000 0A", false],
   ["a connection from this port", "0200170A:1F90 0300170A:1F90 01", false],
-])("a socket for %s", (_, row, listens) => {
+])("a socket counts as a listener only at an address that others reach: %s", (_, row, listens) => {
   expect(hasListener(table("00000000:0016 00000000:0000 0A", row), 8080)).toBe(listens);
 });
 

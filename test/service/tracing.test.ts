@@ -75,7 +75,7 @@ test("without a collector it logs the trace, and loads no library for it", async
   expect(err).not.toContain("node_modules/@opentelemetry");
 });
 
-test("spans that cannot be sent are reported once, and the service goes on", async () => {
+test("spans that cannot be sent are reported once, and the service continues", async () => {
   const { err } = await traced(["--otlp-endpoint", "http://127.0.0.1:1"]);
   expect(err.split("spans could not be sent").length).toBe(2);
 });

@@ -124,7 +124,7 @@ test("an export is one private file with everything, also from a running service
   expect(readdirSync(other).filter((name) => /\d{2,}/.test(name))).toEqual([]);
 });
 
-test("import replaces nothing", async () => {
+test("an import replaces no existing data", async () => {
   const [data, taken, empty] = [folder(), folder(), folder()];
   await filled(data);
   await filled(taken);

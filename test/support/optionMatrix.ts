@@ -31,7 +31,7 @@ export function held(stack: Stack): Held {
 
 const over: readonly (string | undefined)[] = ["destroyed", "destroying", "pending_destroy", "deleting", "deleted"];
 
-/** Ids, in the form of the state, of the service's objects in these Apps, and of all clusters. */
+/** Ids, as the state has them, of the service's objects in these Apps, and of all clusters. */
 export async function onService(service: TestService): Promise<Set<string>> {
   const get = <T>(path: string): Promise<T> => send<T>(service, "GET", path);
   const { apps } = await get<{ apps: { name: string }[] }>("/v1/apps?org_slug=personal");

@@ -68,11 +68,11 @@ test("what the demo does not take is named", () => {
     expect(problem("up", option)).toBe(`npm run demo has a stack of its own, so it does not take ${option}.`);
 });
 
-test("after a failure, only a command that changes something goes on", () => {
+test("after a failure, only a command that changes something can be continued", () => {
   const hint = (command: string) => hintAfterFailure(command, 255, demoFor("docker"));
   expect(hint("preview")).toBe(
     "\npulumi preview ended with exit code 255. Nothing was changed. Correct what it names, then run npm run demo -- preview --runtime docker again.",
   );
-  expect(hint("up")).toContain("Run npm run demo -- --runtime docker again: it goes on from what there is.");
-  expect(hint("destroy")).toContain("Run npm run demo -- destroy --runtime docker again: it goes on");
+  expect(hint("up")).toContain("Run npm run demo -- --runtime docker again to continue.");
+  expect(hint("destroy")).toContain("Run npm run demo -- destroy --runtime docker again to continue");
 });

@@ -36,20 +36,43 @@ const compact = (code: string): string =>
     .replaceAll(/[;,]? ?([)}\]]) ?/g, "$1")
     .trim();
 
+/** The TypeScript of a page. */
+const snippetsOf = (page: string): string[] =>
+  [...readFileSync(page, "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""]) => code);
+
+/** Whether a snippet begins like a program. The checks compile each of these (`tools/lib/sdkChecks.mjs`). */
+const isProgram = (code: string): boolean => /^(?:\/\/.*\n)*import \* as pulumi /.test(code);
+
+/** Whether the paragraphs of a snippet are in a program, in their order. */
+function isPart(code: string, program: string): boolean {
+  const whole = compact(program);
+  let at = 0;
+  return code.split(/\n\n/).every((paragraph) => {
+    const found = whole.indexOf(compact(paragraph).replace(/[;,]$/, ""), at);
+    at = found;
+    return found >= 0;
+  });
+}
+
 // The end-to-end tests run these programs, so a guide's code must be part of one.
 test.each([
-  ["docs/postgres.md", "examples/database/index.ts"],
-  ["docs/volumes.md", "examples/volumes/index.ts"],
-  ["docs/certificates.md", "examples/web-app/index.ts"],
-  ["docs/secrets.md", "examples/web-app/index.ts"],
-  ["docs/fleets.md", "examples/rolling/index.ts"],
-  ["docs/policy-writing.md", "examples/policy/policies/index.ts"],
-  ["docs/promotion.md", "examples/promotion/index.ts"],
-])("the code in %s is part of %s", (guide, program) => {
-  const snippets = [...readFileSync(guide, "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""]) => code);
-  expect(snippets.length).toBeGreaterThan(0);
-  const whole = compact(readFileSync(program, "utf8"));
-  expect(snippets.filter((code) => !whole.includes(compact(code).replace(/[;,]$/, "")))).toEqual([]);
+  ["docs/postgres.md", ["database"]],
+  ["docs/volumes.md", ["quickstart", "volumes"]],
+  ["docs/certificates.md", ["web-app"]],
+  ["docs/secrets.md", ["web-app"]],
+  ["docs/fleets.md", ["rolling", "canary"]],
+  ["docs/promotion.md", ["promotion"]],
+])("%s begins with a complete program, and its code is part of the examples %j", (guide, names) => {
+  const snippets = snippetsOf(guide);
+  expect(snippets[0]).toSatisfy(isProgram);
+  const programs = names.map((name) => readFileSync(`examples/${name}/index.ts`, "utf8"));
+  expect(snippets.filter((code) => !programs.some((program) => isPart(code, program)))).toEqual([]);
+});
+
+test("the code in docs/policy-writing.md is part of the example policy", () => {
+  const program = readFileSync("examples/policy/policies/index.ts", "utf8");
+  expect(snippetsOf("docs/policy-writing.md").length).toBeGreaterThan(0);
+  expect(snippetsOf("docs/policy-writing.md").filter((code) => !isPart(code, program))).toEqual([]);
 });
 
 test.each([

@@ -43,7 +43,7 @@ test("this version is recorded", () => {
 });
 
 describe.each(versions)("the record of version %s", (version) => {
-  test("has plaintext secrets only in the conversation", () => {
+  test("the record has plaintext secrets only in the conversation", () => {
     for (const file of Object.values(stateFiles)) {
       const state = read(version, file);
       expect(state).toContain("ciphertext");

@@ -35,7 +35,7 @@ lifecycle("Volume", {
     { set: { sourceVolumeId: (await aSource(service)).volume }, expect: "replace" },
     { set: { app: await anotherApp(service) }, expect: "replace" },
   ],
-  steady: { sizeGb: "a volume the platform made larger is left so" },
+  steady: { sizeGb: "a volume that the platform extended keeps its size" },
   drift: [
     {
       interfere: (service, { app, volumeId }) =>
@@ -166,7 +166,7 @@ describe("Volume", () => {
       expect(await restarts()).toBe(1);
     });
 
-    test("does not restart the Machine with another change, unless the restart was interrupted", async () => {
+    test("an extension that its Machine does not see yet does not restart the Machine with another change, unless the restart was interrupted", async () => {
       const { id, inputs, state, restarts } = await grown();
       const next = { ...inputs, snapshotRetention: 20, restartOnExtend: true };
       const kept = await volume.update(id, state, next);
@@ -193,7 +193,7 @@ describe("Volume", () => {
       expect(asked()).toBe(before);
     });
 
-    test("that an older version recorded ends with the next start", async () => {
+    test("an unseen extension that an older version recorded ends with the next start", async () => {
       const { id, state, at } = await grown();
       const { startBeforeGrowth: _, ...older } = state;
       const found = await read(id, older);
@@ -412,7 +412,7 @@ describe("a Volume and its snapshots", () => {
     expect(await volume.read({ id, state })).toBeUndefined();
     const again = sent("volumes.createSnapshot").length;
     await volume.delete({ id, state });
-    expect(sent("volumes.createSnapshot"), "one that is on its way out needs no other").toHaveLength(again);
+    expect(sent("volumes.createSnapshot"), "a volume that is being deleted needs no other").toHaveLength(again);
   });
 
   test("no snapshot is taken without finalSnapshot", async () => {

@@ -291,7 +291,7 @@ export function packageSchema(version: string, components = allComponents): Pack
     config: { variables: configVariables() },
     provider: {
       description:
-        "How the service is reached. Whatever is left out comes from the environment; what is not there either has its default.",
+        "How the service is reached. A setting that is left out comes from the environment; if it is not there either, it has its default.",
       inputProperties: providerInputs(),
     },
     types: Object.fromEntries(Object.entries(types).sort(([a], [b]) => (a < b ? -1 : 1))),
@@ -370,7 +370,10 @@ function listInputsOf(resource: Resource): Pick<ResourceSpec, "listInputs"> {
   if (resource.list === undefined && resource.partOf === undefined) return {};
   const filters = filtersOf(resource).map((name): [string, Property] => [
     name,
-    { type: "string", description: `Lists only objects with this \`${name}\`: an id, or the name at its end.` },
+    {
+      type: "string",
+      description: `Lists only objects with this \`${name}\`: an id, or the name that is its last part.`,
+    },
   ]);
   return { listInputs: { type: "object", properties: Object.fromEntries(filters) } };
 }

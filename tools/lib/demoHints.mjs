@@ -29,7 +29,7 @@ export const hintAfterFailure = (command, code, demo) =>
   `\npulumi ${command} ended with exit code ${code}. ${
     command === "preview"
       ? `Nothing was changed. Correct what it names, then run ${demo("preview")} again.`
-      : `Run ${demo(command === "up" ? undefined : command)} again: it goes on from what there is.`
+      : `Run ${demo(command === "up" ? undefined : command)} again to continue.`
   }`;
 
 /**

@@ -58,6 +58,7 @@ async function checkPlugin(env) {
     "tsconfig.json": JSON.stringify({ ...tsconfig, include: ["*.ts"], exclude: [] }),
     "index.ts": codeOf("sdk/nodejs-plugin/README.md", "ts"),
     "docs.ts": snippets("docs/bindings.md", "docs/import.md"),
+    ...guidePrograms(),
   });
   return inTurn([
     () => quiet("node", [tsc, "-p", program], { cwd: inRoot("."), env }),
@@ -96,6 +97,19 @@ function snippets(...files) {
 export const config = new pulumi.Config();\n`;
   const parts = files.flatMap((file) => blocksOf(file, "ts"));
   return start + parts.map((code, i) => `export function part${i}() {\n${code}}\n`).join("");
+}
+
+/** The complete programs of the guides: blocks that begin with an import. */
+function guidePrograms() {
+  const guides = fs
+    .readdirSync(inRoot("docs"))
+    .filter((file) => file.endsWith(".md") && file !== "adding-a-resource.md");
+  const programs = guides.flatMap((file) =>
+    blocksOf(path.join("docs", file), "ts")
+      .filter((code) => /^(?:\/\/.*\n)*import \* as pulumi /.test(code))
+      .map((code, i) => [`${path.basename(file, ".md")}${i}.ts`, code]),
+  );
+  return Object.fromEntries(programs);
 }
 
 const examplesWith = (file) =>

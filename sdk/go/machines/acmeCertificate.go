@@ -14,7 +14,7 @@ import (
 
 // A certificate of a hostname that the platform has issued and renews.
 //
-// It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.
+// It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
 type AcmeCertificate struct {
 	pulumi.CustomResourceState
 
@@ -24,7 +24,7 @@ type AcmeCertificate struct {
 	Configured pulumi.BoolPtrOutput `pulumi:"configured"`
 	// Provider of the hostname's DNS.
 	DnsProvider pulumi.StringPtrOutput `pulumi:"dnsProvider"`
-	// Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+	// Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
 	DnsRecords DnsRecordArrayOutput `pulumi:"dnsRecords"`
 	// RFC 3339 time of expiry.
 	ExpiresAt pulumi.StringPtrOutput `pulumi:"expiresAt"`
@@ -38,7 +38,7 @@ type AcmeCertificate struct {
 //
 // A certificate of a hostname that the platform has issued and renews.
 //
-// It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.
+// It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
 func NewAcmeCertificate(ctx *pulumi.Context,
 	name string, args *AcmeCertificateArgs, opts ...pulumi.ResourceOption) (*AcmeCertificate, error) {
 	if args == nil {
@@ -206,7 +206,7 @@ func (o AcmeCertificateOutput) DnsProvider() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *AcmeCertificate) pulumi.StringPtrOutput { return v.DnsProvider }).(pulumi.StringPtrOutput)
 }
 
-// Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+// Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
 func (o AcmeCertificateOutput) DnsRecords() DnsRecordArrayOutput {
 	return o.ApplyT(func(v *AcmeCertificate) DnsRecordArrayOutput { return v.DnsRecords }).(DnsRecordArrayOutput)
 }

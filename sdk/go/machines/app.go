@@ -17,11 +17,11 @@ type App struct {
 
 	// Opaque identifier within the platform.
 	AppId pulumi.StringPtrOutput `pulumi:"appId"`
-	// Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+	// Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
 	ForceDestroy pulumi.BoolOutput `pulumi:"forceDestroy"`
-	// Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+	// URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.
 	HttpUrl pulumi.StringPtrOutput `pulumi:"httpUrl"`
-	// The same for HTTPS services.
+	// The same URL for HTTPS services.
 	HttpsUrl pulumi.StringPtrOutput `pulumi:"httpsUrl"`
 	// Name of the App.
 	Name pulumi.StringOutput `pulumi:"name"`
@@ -82,7 +82,7 @@ func (AppState) ElementType() reflect.Type {
 }
 
 type appArgs struct {
-	// Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+	// Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
 	ForceDestroy *bool `pulumi:"forceDestroy"`
 	// Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App.
 	Name *string `pulumi:"name"`
@@ -94,7 +94,7 @@ type appArgs struct {
 
 // The set of arguments for constructing a App resource.
 type AppArgs struct {
-	// Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+	// Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
 	ForceDestroy pulumi.BoolPtrInput
 	// Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App.
 	Name pulumi.StringPtrInput
@@ -196,17 +196,17 @@ func (o AppOutput) AppId() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *App) pulumi.StringPtrOutput { return v.AppId }).(pulumi.StringPtrOutput)
 }
 
-// Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+// Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
 func (o AppOutput) ForceDestroy() pulumi.BoolOutput {
 	return o.ApplyT(func(v *App) pulumi.BoolOutput { return v.ForceDestroy }).(pulumi.BoolOutput)
 }
 
-// Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+// URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.
 func (o AppOutput) HttpUrl() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *App) pulumi.StringPtrOutput { return v.HttpUrl }).(pulumi.StringPtrOutput)
 }
 
-// The same for HTTPS services.
+// The same URL for HTTPS services.
 func (o AppOutput) HttpsUrl() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *App) pulumi.StringPtrOutput { return v.HttpsUrl }).(pulumi.StringPtrOutput)
 }

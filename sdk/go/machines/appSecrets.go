@@ -14,21 +14,21 @@ import (
 
 // Secrets of an App, by name, written together.
 //
-// Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+// Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
 type AppSecrets struct {
 	pulumi.CustomResourceState
 
 	// App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
 	App pulumi.StringOutput `pulumi:"app"`
-	// Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest.
+	// Digest of each value as it was written, by name. It is secret, because its digest reveals a value that is easy to guess.
 	Digests pulumi.StringMapOutput `pulumi:"digests"`
 	// RFC 3339 time of the last change by this resource.
 	UpdatedAt pulumi.StringPtrOutput `pulumi:"updatedAt"`
-	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
 	Values pulumi.StringMapOutput `pulumi:"values"`
-	// Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+	// Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
 	ValuesVersion pulumi.IntPtrOutput `pulumi:"valuesVersion"`
-	// Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.
+	// Version of the App's secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets these values. It is 0 after an import, until the first change.
 	Version pulumi.IntOutput `pulumi:"version"`
 }
 
@@ -36,7 +36,7 @@ type AppSecrets struct {
 //
 // Secrets of an App, by name, written together.
 //
-// Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+// Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
 func NewAppSecrets(ctx *pulumi.Context,
 	name string, args *AppSecretsArgs, opts ...pulumi.ResourceOption) (*AppSecrets, error) {
 	if args == nil {
@@ -98,11 +98,11 @@ func (AppSecretsState) ElementType() reflect.Type {
 type appSecretsArgs struct {
 	// App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
 	App string `pulumi:"app"`
-	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
 	Values map[string]string `pulumi:"values"`
-	// Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+	// Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
 	ValuesVersion *int `pulumi:"valuesVersion"`
-	// Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+	// Write-only form of `values`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valuesVersion` to write it.
 	ValuesWo map[string]string `pulumi:"valuesWo"`
 }
 
@@ -110,11 +110,11 @@ type appSecretsArgs struct {
 type AppSecretsArgs struct {
 	// App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
 	App pulumi.StringInput
-	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
 	Values pulumi.StringMapInput
-	// Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+	// Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
 	ValuesVersion pulumi.IntPtrInput
-	// Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+	// Write-only form of `values`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valuesVersion` to write it.
 	ValuesWo pulumi.StringMapInput
 }
 
@@ -210,7 +210,7 @@ func (o AppSecretsOutput) App() pulumi.StringOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.StringOutput { return v.App }).(pulumi.StringOutput)
 }
 
-// Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest.
+// Digest of each value as it was written, by name. It is secret, because its digest reveals a value that is easy to guess.
 func (o AppSecretsOutput) Digests() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.StringMapOutput { return v.Digests }).(pulumi.StringMapOutput)
 }
@@ -220,17 +220,17 @@ func (o AppSecretsOutput) UpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.StringPtrOutput { return v.UpdatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
 func (o AppSecretsOutput) Values() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.StringMapOutput { return v.Values }).(pulumi.StringMapOutput)
 }
 
-// Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+// Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
 func (o AppSecretsOutput) ValuesVersion() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.IntPtrOutput { return v.ValuesVersion }).(pulumi.IntPtrOutput)
 }
 
-// Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.
+// Version of the App's secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets these values. It is 0 after an import, until the first change.
 func (o AppSecretsOutput) Version() pulumi.IntOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.IntOutput { return v.Version }).(pulumi.IntOutput)
 }

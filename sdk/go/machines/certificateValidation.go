@@ -14,7 +14,7 @@ import (
 
 // Waits until the certificate of a hostname is valid.
 //
-// Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+// While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
 type CertificateValidation struct {
 	pulumi.CustomResourceState
 
@@ -26,7 +26,7 @@ type CertificateValidation struct {
 	Hostname pulumi.StringOutput `pulumi:"hostname"`
 	// Status of the hostname: `active`.
 	Status pulumi.StringPtrOutput `pulumi:"status"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
 	Triggers pulumi.StringMapOutput `pulumi:"triggers"`
 }
 
@@ -34,7 +34,7 @@ type CertificateValidation struct {
 //
 // Waits until the certificate of a hostname is valid.
 //
-// Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+// While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
 func NewCertificateValidation(ctx *pulumi.Context,
 	name string, args *CertificateValidationArgs, opts ...pulumi.ResourceOption) (*CertificateValidation, error) {
 	if args == nil {
@@ -90,7 +90,7 @@ type certificateValidationArgs struct {
 	App string `pulumi:"app"`
 	// Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
 	Hostname string `pulumi:"hostname"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
 	Triggers map[string]string `pulumi:"triggers"`
 }
 
@@ -100,7 +100,7 @@ type CertificateValidationArgs struct {
 	App pulumi.StringInput
 	// Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
 	Hostname pulumi.StringInput
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
 	Triggers pulumi.StringMapInput
 }
 
@@ -211,7 +211,7 @@ func (o CertificateValidationOutput) Status() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *CertificateValidation) pulumi.StringPtrOutput { return v.Status }).(pulumi.StringPtrOutput)
 }
 
-// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+// Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
 func (o CertificateValidationOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *CertificateValidation) pulumi.StringMapOutput { return v.Triggers }).(pulumi.StringMapOutput)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
+// Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine accepts no unknown answer.
 func CheckCertificate(ctx *pulumi.Context, args *CheckCertificateArgs, opts ...pulumi.InvokeOption) (*CheckCertificateResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv CheckCertificateResult
@@ -30,7 +30,7 @@ type CheckCertificateArgs struct {
 }
 
 type CheckCertificateResult struct {
-	// Whether an ACME certificate was asked for.
+	// Whether an ACME certificate was requested.
 	AcmeRequested *bool `pulumi:"acmeRequested"`
 	// The certificates; a custom one wins.
 	Certificates []CertificateEntry `pulumi:"certificates"`
@@ -46,7 +46,7 @@ type CheckCertificateResult struct {
 	Hostname string `pulumi:"hostname"`
 	// Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
 	Id string `pulumi:"id"`
-	// RFC 3339 time at which issuing goes on, if it is held up.
+	// RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests.
 	RateLimitedUntil *string `pulumi:"rateLimitedUntil"`
 	// `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
 	Status *string `pulumi:"status"`
@@ -86,7 +86,7 @@ func (o CheckCertificateResultOutput) ToCheckCertificateResultOutputWithContext(
 	return o
 }
 
-// Whether an ACME certificate was asked for.
+// Whether an ACME certificate was requested.
 func (o CheckCertificateResultOutput) AcmeRequested() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v CheckCertificateResult) *bool { return v.AcmeRequested }).(pulumi.BoolPtrOutput)
 }
@@ -126,7 +126,7 @@ func (o CheckCertificateResultOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v CheckCertificateResult) string { return v.Id }).(pulumi.StringOutput)
 }
 
-// RFC 3339 time at which issuing goes on, if it is held up.
+// RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests.
 func (o CheckCertificateResultOutput) RateLimitedUntil() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v CheckCertificateResult) *string { return v.RateLimitedUntil }).(pulumi.StringPtrOutput)
 }

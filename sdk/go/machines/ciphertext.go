@@ -14,25 +14,25 @@ import (
 
 // Data encrypted with a secret key.
 //
-// Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+// Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
 type Ciphertext struct {
 	pulumi.CustomResourceState
 
 	// App that has the key: the `id` of an App. Changing it replaces this.
 	App pulumi.StringOutput `pulumi:"app"`
-	// Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+	// Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
 	AssociatedData pulumi.StringPtrOutput `pulumi:"associatedData"`
 	// The ciphertext with its nonce, base64.
 	Ciphertext pulumi.StringOutput `pulumi:"ciphertext"`
 	// The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
 	Key pulumi.StringOutput `pulumi:"key"`
-	// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+	// The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
 	KeyUpdatedAt pulumi.StringPtrOutput `pulumi:"keyUpdatedAt"`
 	// `updatedAt` of the key that the output was computed with.
 	MadeWith pulumi.StringPtrOutput `pulumi:"madeWith"`
 	// The data, base64. Changing it computes the output again.
 	Plaintext pulumi.StringOutput `pulumi:"plaintext"`
-	// Random end of the id.
+	// Random last part of the id.
 	Serial pulumi.StringOutput `pulumi:"serial"`
 }
 
@@ -40,7 +40,7 @@ type Ciphertext struct {
 //
 // Data encrypted with a secret key.
 //
-// Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+// Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
 func NewCiphertext(ctx *pulumi.Context,
 	name string, args *CiphertextArgs, opts ...pulumi.ResourceOption) (*Ciphertext, error) {
 	if args == nil {
@@ -104,11 +104,11 @@ func (CiphertextState) ElementType() reflect.Type {
 type ciphertextArgs struct {
 	// App that has the key: the `id` of an App. Changing it replaces this.
 	App string `pulumi:"app"`
-	// Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+	// Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
 	AssociatedData *string `pulumi:"associatedData"`
 	// The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
 	Key string `pulumi:"key"`
-	// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+	// The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
 	KeyUpdatedAt *string `pulumi:"keyUpdatedAt"`
 	// The data, base64. Changing it computes the output again.
 	Plaintext string `pulumi:"plaintext"`
@@ -118,11 +118,11 @@ type ciphertextArgs struct {
 type CiphertextArgs struct {
 	// App that has the key: the `id` of an App. Changing it replaces this.
 	App pulumi.StringInput
-	// Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+	// Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
 	AssociatedData pulumi.StringPtrInput
 	// The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
 	Key pulumi.StringInput
-	// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+	// The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
 	KeyUpdatedAt pulumi.StringPtrInput
 	// The data, base64. Changing it computes the output again.
 	Plaintext pulumi.StringInput
@@ -220,7 +220,7 @@ func (o CiphertextOutput) App() pulumi.StringOutput {
 	return o.ApplyT(func(v *Ciphertext) pulumi.StringOutput { return v.App }).(pulumi.StringOutput)
 }
 
-// Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+// Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
 func (o CiphertextOutput) AssociatedData() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Ciphertext) pulumi.StringPtrOutput { return v.AssociatedData }).(pulumi.StringPtrOutput)
 }
@@ -235,7 +235,7 @@ func (o CiphertextOutput) Key() pulumi.StringOutput {
 	return o.ApplyT(func(v *Ciphertext) pulumi.StringOutput { return v.Key }).(pulumi.StringOutput)
 }
 
-// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+// The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
 func (o CiphertextOutput) KeyUpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Ciphertext) pulumi.StringPtrOutput { return v.KeyUpdatedAt }).(pulumi.StringPtrOutput)
 }
@@ -250,7 +250,7 @@ func (o CiphertextOutput) Plaintext() pulumi.StringOutput {
 	return o.ApplyT(func(v *Ciphertext) pulumi.StringOutput { return v.Plaintext }).(pulumi.StringOutput)
 }
 
-// Random end of the id.
+// Random last part of the id.
 func (o CiphertextOutput) Serial() pulumi.StringOutput {
 	return o.ApplyT(func(v *Ciphertext) pulumi.StringOutput { return v.Serial }).(pulumi.StringOutput)
 }

@@ -14,7 +14,7 @@ import (
 
 // A certificate of a hostname that you bring yourself.
 //
-// It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by that TXT record. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
+// It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program's chain and key.
 type CustomCertificate struct {
 	pulumi.CustomResourceState
 
@@ -24,7 +24,7 @@ type CustomCertificate struct {
 	Configured pulumi.BoolPtrOutput `pulumi:"configured"`
 	// Provider of the hostname's DNS.
 	DnsProvider pulumi.StringPtrOutput `pulumi:"dnsProvider"`
-	// Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+	// Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
 	DnsRecords DnsRecordArrayOutput `pulumi:"dnsRecords"`
 	// RFC 3339 time of expiry.
 	ExpiresAt pulumi.StringPtrOutput `pulumi:"expiresAt"`
@@ -34,9 +34,9 @@ type CustomCertificate struct {
 	Hostname pulumi.StringOutput `pulumi:"hostname"`
 	// Who issued it.
 	Issuer pulumi.StringPtrOutput `pulumi:"issuer"`
-	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
+	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
 	PrivateKey pulumi.StringPtrOutput `pulumi:"privateKey"`
-	// Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+	// Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
 	PrivateKeyVersion pulumi.IntPtrOutput `pulumi:"privateKeyVersion"`
 	// `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
 	Status pulumi.StringPtrOutput `pulumi:"status"`
@@ -48,7 +48,7 @@ type CustomCertificate struct {
 //
 // A certificate of a hostname that you bring yourself.
 //
-// It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by that TXT record. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
+// It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program's chain and key.
 func NewCustomCertificate(ctx *pulumi.Context,
 	name string, args *CustomCertificateArgs, opts ...pulumi.ResourceOption) (*CustomCertificate, error) {
 	if args == nil {
@@ -119,11 +119,11 @@ type customCertificateArgs struct {
 	Fullchain string `pulumi:"fullchain"`
 	// Hostname in lower case, also a wildcard such as `*.example.com`. Changing it replaces the certificate.
 	Hostname string `pulumi:"hostname"`
-	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
+	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
 	PrivateKey *string `pulumi:"privateKey"`
-	// Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+	// Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
 	PrivateKeyVersion *int `pulumi:"privateKeyVersion"`
-	// Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+	// Write-only form of `privateKey`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `privateKeyVersion` to write it.
 	PrivateKeyWo *string `pulumi:"privateKeyWo"`
 }
 
@@ -135,11 +135,11 @@ type CustomCertificateArgs struct {
 	Fullchain pulumi.StringInput
 	// Hostname in lower case, also a wildcard such as `*.example.com`. Changing it replaces the certificate.
 	Hostname pulumi.StringInput
-	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
+	// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
 	PrivateKey pulumi.StringPtrInput
-	// Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+	// Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
 	PrivateKeyVersion pulumi.IntPtrInput
-	// Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+	// Write-only form of `privateKey`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `privateKeyVersion` to write it.
 	PrivateKeyWo pulumi.StringPtrInput
 }
 
@@ -245,7 +245,7 @@ func (o CustomCertificateOutput) DnsProvider() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *CustomCertificate) pulumi.StringPtrOutput { return v.DnsProvider }).(pulumi.StringPtrOutput)
 }
 
-// Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+// Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
 func (o CustomCertificateOutput) DnsRecords() DnsRecordArrayOutput {
 	return o.ApplyT(func(v *CustomCertificate) DnsRecordArrayOutput { return v.DnsRecords }).(DnsRecordArrayOutput)
 }
@@ -270,12 +270,12 @@ func (o CustomCertificateOutput) Issuer() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *CustomCertificate) pulumi.StringPtrOutput { return v.Issuer }).(pulumi.StringPtrOutput)
 }
 
-// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
+// PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
 func (o CustomCertificateOutput) PrivateKey() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *CustomCertificate) pulumi.StringPtrOutput { return v.PrivateKey }).(pulumi.StringPtrOutput)
 }
 
-// Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+// Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
 func (o CustomCertificateOutput) PrivateKeyVersion() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *CustomCertificate) pulumi.IntPtrOutput { return v.PrivateKeyVersion }).(pulumi.IntPtrOutput)
 }

@@ -25,13 +25,13 @@ func Decrypt(ctx *pulumi.Context, args *DecryptArgs, opts ...pulumi.InvokeOption
 type DecryptArgs struct {
 	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
-	// Data that is not in the ciphertext but must be the same for decrypting.
+	// Data that is not part of the ciphertext, but must be the same for decrypting.
 	AssociatedData *string `pulumi:"associatedData"`
-	// What encrypt answered, base64.
+	// The ciphertext that encrypt returned, base64.
 	Ciphertext string `pulumi:"ciphertext"`
 	// The key: the `id` of a SecretKey, or its name.
 	Key string `pulumi:"key"`
-	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+	// Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
 	MinVersion *int `pulumi:"minVersion"`
 }
 
@@ -48,13 +48,13 @@ func DecryptOutput(ctx *pulumi.Context, args DecryptOutputArgs, opts ...pulumi.I
 type DecryptOutputArgs struct {
 	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
-	// Data that is not in the ciphertext but must be the same for decrypting.
+	// Data that is not part of the ciphertext, but must be the same for decrypting.
 	AssociatedData pulumi.StringPtrInput `pulumi:"associatedData"`
-	// What encrypt answered, base64.
+	// The ciphertext that encrypt returned, base64.
 	Ciphertext pulumi.StringInput `pulumi:"ciphertext"`
 	// The key: the `id` of a SecretKey, or its name.
 	Key pulumi.StringInput `pulumi:"key"`
-	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+	// Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
 	MinVersion pulumi.IntPtrInput `pulumi:"minVersion"`
 }
 

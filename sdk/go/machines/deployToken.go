@@ -12,21 +12,21 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// An access token that is good for one App alone.
+// An access token for only one App.
 //
-// The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
+// The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
 type DeployToken struct {
 	pulumi.CustomResourceState
 
 	// App that the token gives access to: the `id` of an App. Changing it creates a new token.
 	App pulumi.StringOutput `pulumi:"app"`
-	// RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was created with.
+	// RFC 3339 time at which the token expires at the latest. It is approximate, because it is computed with this computer's clock. A token never outlives the token that created it.
 	ExpiresAt pulumi.StringOutput `pulumi:"expiresAt"`
 	// Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
 	Expiry pulumi.StringOutput `pulumi:"expiry"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
 	RotationTriggers pulumi.StringMapOutput `pulumi:"rotationTriggers"`
-	// The token. The service shows it once, and it is kept as a secret.
+	// The token. The service returns it only once; the state stores it as a secret.
 	Token pulumi.StringOutput `pulumi:"token"`
 	// Random name of the token in the state; the service does not know it.
 	TokenId pulumi.StringOutput `pulumi:"tokenId"`
@@ -34,9 +34,9 @@ type DeployToken struct {
 
 // NewDeployToken registers a new resource with the given unique name, arguments, and options.
 //
-// An access token that is good for one App alone.
+// An access token for only one App.
 //
-// The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
+// The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
 func NewDeployToken(ctx *pulumi.Context,
 	name string, args *DeployTokenArgs, opts ...pulumi.ResourceOption) (*DeployToken, error) {
 	if args == nil {
@@ -96,7 +96,7 @@ type deployTokenArgs struct {
 	App string `pulumi:"app"`
 	// Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
 	Expiry string `pulumi:"expiry"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
 	RotationTriggers map[string]string `pulumi:"rotationTriggers"`
 }
 
@@ -106,7 +106,7 @@ type DeployTokenArgs struct {
 	App pulumi.StringInput
 	// Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
 	Expiry pulumi.StringInput
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
 	RotationTriggers pulumi.StringMapInput
 }
 
@@ -202,7 +202,7 @@ func (o DeployTokenOutput) App() pulumi.StringOutput {
 	return o.ApplyT(func(v *DeployToken) pulumi.StringOutput { return v.App }).(pulumi.StringOutput)
 }
 
-// RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was created with.
+// RFC 3339 time at which the token expires at the latest. It is approximate, because it is computed with this computer's clock. A token never outlives the token that created it.
 func (o DeployTokenOutput) ExpiresAt() pulumi.StringOutput {
 	return o.ApplyT(func(v *DeployToken) pulumi.StringOutput { return v.ExpiresAt }).(pulumi.StringOutput)
 }
@@ -212,12 +212,12 @@ func (o DeployTokenOutput) Expiry() pulumi.StringOutput {
 	return o.ApplyT(func(v *DeployToken) pulumi.StringOutput { return v.Expiry }).(pulumi.StringOutput)
 }
 
-// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+// Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
 func (o DeployTokenOutput) RotationTriggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *DeployToken) pulumi.StringMapOutput { return v.RotationTriggers }).(pulumi.StringMapOutput)
 }
 
-// The token. The service shows it once, and it is kept as a secret.
+// The token. The service returns it only once; the state stores it as a secret.
 func (o DeployTokenOutput) Token() pulumi.StringOutput {
 	return o.ApplyT(func(v *DeployToken) pulumi.StringOutput { return v.Token }).(pulumi.StringOutput)
 }

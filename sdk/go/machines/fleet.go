@@ -12,57 +12,57 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// The Machines of one configuration in an App, and how they are changed from one configuration to the next.
+// A group of Machines of an App with one configuration, and the strategy by which they get a new one.
 //
-// The fleet keeps as many Machines as wanted in each region. A change of the configuration is rolled out by its strategy: never more than a part of the Machines is missing, and a configuration that fails stops before it reaches the others. An interrupted rollout is continued by the next update.
+// The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
 type Fleet struct {
 	pulumi.CustomResourceState
 
-	// Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+	// Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
 	Adopt pulumi.StringArrayOutput `pulumi:"adopt"`
 	// App the Machines run in: the `id` of an App. Changing it replaces the fleet.
 	App pulumi.StringOutput `pulumi:"app"`
-	// While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.
+	// While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 hexadecimal digits.
 	Awaited pulumi.StringPtrOutput `pulumi:"awaited"`
 	// While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
 	Committed MachineConfigPtrOutput `pulumi:"committed"`
-	// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+	// Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 	Config MachineConfigOutput `pulumi:"config"`
 	// Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
 	Count pulumi.IntPtrOutput `pulumi:"count"`
-	// Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+	// Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
 	DeleteVolumes pulumi.BoolOutput `pulumi:"deleteVolumes"`
-	// What others have changed, as the last refresh saw it; the next update repairs it.
+	// Changes by others that the last refresh found; the next update repairs them.
 	Drift pulumi.StringArrayOutput `pulumi:"drift"`
-	// Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+	// Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
 	FallbackRegions pulumi.StringArrayOutput `pulumi:"fallbackRegions"`
-	// True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.
+	// True after a rollout that failed when its configuration had been promoted: the next update continues without another promotion.
 	GatePassed pulumi.BoolPtrOutput `pulumi:"gatePassed"`
 	// The image that the Machines run, with its digest.
 	Image pulumi.StringPtrOutput `pulumi:"image"`
 	// The Machines that serve, by name.
 	Machines FleetMemberArrayOutput `pulumi:"machines"`
-	// Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+	// Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
 	MemoryLimitMb pulumi.IntPtrOutput `pulumi:"memoryLimitMb"`
-	// Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+	// Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
 	MinSecretsVersion pulumi.IntPtrOutput `pulumi:"minSecretsVersion"`
 	// Name of the fleet.
 	Name pulumi.StringOutput `pulumi:"name"`
-	// What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
+	// What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`.
 	OnFailure FleetOnFailureOutput `pulumi:"onFailure"`
-	// Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.
+	// Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, stopped and kept Machines, those without traffic yet, and those whose hosts cannot be reached.
 	OtherMachines pulumi.StringArrayOutput `pulumi:"otherMachines"`
 	// Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
 	PassDeadline pulumi.StringPtrOutput `pulumi:"passDeadline"`
-	// Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
+	// Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`.
 	ProgressDeadline pulumi.StringOutput `pulumi:"progressDeadline"`
-	// Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+	// Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
 	Promoted pulumi.BoolOutput `pulumi:"promoted"`
 	// Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
 	Regions pulumi.IntMapOutput `pulumi:"regions"`
-	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+	// Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
 	ReleaseCommand pulumi.StringArrayOutput `pulumi:"releaseCommand"`
-	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
 	RestartOnce pulumi.BoolOutput `pulumi:"restartOnce"`
 	// `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
 	Rollout pulumi.StringOutput `pulumi:"rollout"`
@@ -72,19 +72,19 @@ type Fleet struct {
 	Standbys pulumi.IntOutput `pulumi:"standbys"`
 	// Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
 	StartDeadline pulumi.StringPtrOutput `pulumi:"startDeadline"`
-	// How the Machines are changed from one configuration to the next; rolling when left out.
+	// The strategy by which Machines get a new configuration; `rolling` when left out.
 	Strategy FleetStrategyPtrOutput `pulumi:"strategy"`
-	// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+	// Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
 	Volume FleetVolumePtrOutput `pulumi:"volume"`
-	// Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did.
+	// Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier.
 	Volumes pulumi.StringArrayOutput `pulumi:"volumes"`
 }
 
 // NewFleet registers a new resource with the given unique name, arguments, and options.
 //
-// The Machines of one configuration in an App, and how they are changed from one configuration to the next.
+// A group of Machines of an App with one configuration, and the strategy by which they get a new one.
 //
-// The fleet keeps as many Machines as wanted in each region. A change of the configuration is rolled out by its strategy: never more than a part of the Machines is missing, and a configuration that fails stops before it reaches the others. An interrupted rollout is continued by the next update.
+// The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
 func NewFleet(ctx *pulumi.Context,
 	name string, args *FleetArgs, opts ...pulumi.ResourceOption) (*Fleet, error) {
 	if args == nil {
@@ -158,37 +158,37 @@ func (FleetState) ElementType() reflect.Type {
 }
 
 type fleetArgs struct {
-	// Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+	// Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
 	Adopt []string `pulumi:"adopt"`
 	// App the Machines run in: the `id` of an App. Changing it replaces the fleet.
 	App string `pulumi:"app"`
-	// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+	// Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 	Config MachineConfig `pulumi:"config"`
 	// Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
 	Count *int `pulumi:"count"`
-	// Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+	// Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
 	DeleteVolumes *bool `pulumi:"deleteVolumes"`
-	// Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+	// Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
 	FallbackRegions []string `pulumi:"fallbackRegions"`
-	// Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+	// Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
 	MemoryLimitMb *int `pulumi:"memoryLimitMb"`
-	// Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+	// Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
 	MinSecretsVersion interface{} `pulumi:"minSecretsVersion"`
-	// Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
+	// Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it, for example `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
 	Name *string `pulumi:"name"`
-	// What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
+	// What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`.
 	OnFailure *FleetOnFailure `pulumi:"onFailure"`
 	// Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
 	PassDeadline *string `pulumi:"passDeadline"`
-	// Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
+	// Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`.
 	ProgressDeadline *string `pulumi:"progressDeadline"`
-	// Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+	// Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
 	Promoted *bool `pulumi:"promoted"`
 	// Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
 	Regions map[string]int `pulumi:"regions"`
-	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+	// Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
 	ReleaseCommand []string `pulumi:"releaseCommand"`
-	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
 	RestartOnce *bool `pulumi:"restartOnce"`
 	// Regions that `count` is spread over; the first ones get one Machine more.
 	SpreadOver []string `pulumi:"spreadOver"`
@@ -196,45 +196,45 @@ type fleetArgs struct {
 	Standbys *int `pulumi:"standbys"`
 	// Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
 	StartDeadline *string `pulumi:"startDeadline"`
-	// How the Machines are changed from one configuration to the next; rolling when left out.
+	// The strategy by which Machines get a new configuration; `rolling` when left out.
 	Strategy *FleetStrategy `pulumi:"strategy"`
-	// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+	// Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
 	Volume *FleetVolume `pulumi:"volume"`
 }
 
 // The set of arguments for constructing a Fleet resource.
 type FleetArgs struct {
-	// Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+	// Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
 	Adopt pulumi.StringArrayInput
 	// App the Machines run in: the `id` of an App. Changing it replaces the fleet.
 	App pulumi.StringInput
-	// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+	// Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 	Config MachineConfigInput
 	// Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
 	Count pulumi.IntPtrInput
-	// Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+	// Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
 	DeleteVolumes pulumi.BoolPtrInput
-	// Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+	// Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
 	FallbackRegions pulumi.StringArrayInput
-	// Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+	// Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
 	MemoryLimitMb pulumi.IntPtrInput
-	// Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+	// Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
 	MinSecretsVersion pulumi.Input
-	// Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
+	// Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it, for example `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
 	Name pulumi.StringPtrInput
-	// What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
+	// What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`.
 	OnFailure FleetOnFailurePtrInput
 	// Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
 	PassDeadline pulumi.StringPtrInput
-	// Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
+	// Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`.
 	ProgressDeadline pulumi.StringPtrInput
-	// Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+	// Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
 	Promoted pulumi.BoolPtrInput
 	// Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
 	Regions pulumi.IntMapInput
-	// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+	// Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
 	ReleaseCommand pulumi.StringArrayInput
-	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
 	RestartOnce pulumi.BoolPtrInput
 	// Regions that `count` is spread over; the first ones get one Machine more.
 	SpreadOver pulumi.StringArrayInput
@@ -242,9 +242,9 @@ type FleetArgs struct {
 	Standbys pulumi.IntPtrInput
 	// Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
 	StartDeadline pulumi.StringPtrInput
-	// How the Machines are changed from one configuration to the next; rolling when left out.
+	// The strategy by which Machines get a new configuration; `rolling` when left out.
 	Strategy FleetStrategyPtrInput
-	// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+	// Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
 	Volume FleetVolumePtrInput
 }
 
@@ -335,7 +335,7 @@ func (o FleetOutput) ToFleetOutputWithContext(ctx context.Context) FleetOutput {
 	return o
 }
 
-// Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+// Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
 func (o FleetOutput) Adopt() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.Adopt }).(pulumi.StringArrayOutput)
 }
@@ -345,7 +345,7 @@ func (o FleetOutput) App() pulumi.StringOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringOutput { return v.App }).(pulumi.StringOutput)
 }
 
-// While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.
+// While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 hexadecimal digits.
 func (o FleetOutput) Awaited() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringPtrOutput { return v.Awaited }).(pulumi.StringPtrOutput)
 }
@@ -355,7 +355,7 @@ func (o FleetOutput) Committed() MachineConfigPtrOutput {
 	return o.ApplyT(func(v *Fleet) MachineConfigPtrOutput { return v.Committed }).(MachineConfigPtrOutput)
 }
 
-// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+// Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 func (o FleetOutput) Config() MachineConfigOutput {
 	return o.ApplyT(func(v *Fleet) MachineConfigOutput { return v.Config }).(MachineConfigOutput)
 }
@@ -365,22 +365,22 @@ func (o FleetOutput) Count() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.IntPtrOutput { return v.Count }).(pulumi.IntPtrOutput)
 }
 
-// Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+// Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
 func (o FleetOutput) DeleteVolumes() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.BoolOutput { return v.DeleteVolumes }).(pulumi.BoolOutput)
 }
 
-// What others have changed, as the last refresh saw it; the next update repairs it.
+// Changes by others that the last refresh found; the next update repairs them.
 func (o FleetOutput) Drift() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.Drift }).(pulumi.StringArrayOutput)
 }
 
-// Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+// Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
 func (o FleetOutput) FallbackRegions() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.FallbackRegions }).(pulumi.StringArrayOutput)
 }
 
-// True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.
+// True after a rollout that failed when its configuration had been promoted: the next update continues without another promotion.
 func (o FleetOutput) GatePassed() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.BoolPtrOutput { return v.GatePassed }).(pulumi.BoolPtrOutput)
 }
@@ -395,12 +395,12 @@ func (o FleetOutput) Machines() FleetMemberArrayOutput {
 	return o.ApplyT(func(v *Fleet) FleetMemberArrayOutput { return v.Machines }).(FleetMemberArrayOutput)
 }
 
-// Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+// Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
 func (o FleetOutput) MemoryLimitMb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.IntPtrOutput { return v.MemoryLimitMb }).(pulumi.IntPtrOutput)
 }
 
-// Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+// Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
 func (o FleetOutput) MinSecretsVersion() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.IntPtrOutput { return v.MinSecretsVersion }).(pulumi.IntPtrOutput)
 }
@@ -410,12 +410,12 @@ func (o FleetOutput) Name() pulumi.StringOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringOutput { return v.Name }).(pulumi.StringOutput)
 }
 
-// What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
+// What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`.
 func (o FleetOutput) OnFailure() FleetOnFailureOutput {
 	return o.ApplyT(func(v *Fleet) FleetOnFailureOutput { return v.OnFailure }).(FleetOnFailureOutput)
 }
 
-// Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.
+// Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, stopped and kept Machines, those without traffic yet, and those whose hosts cannot be reached.
 func (o FleetOutput) OtherMachines() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.OtherMachines }).(pulumi.StringArrayOutput)
 }
@@ -425,12 +425,12 @@ func (o FleetOutput) PassDeadline() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringPtrOutput { return v.PassDeadline }).(pulumi.StringPtrOutput)
 }
 
-// Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
+// Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`.
 func (o FleetOutput) ProgressDeadline() pulumi.StringOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringOutput { return v.ProgressDeadline }).(pulumi.StringOutput)
 }
 
-// Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+// Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
 func (o FleetOutput) Promoted() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.BoolOutput { return v.Promoted }).(pulumi.BoolOutput)
 }
@@ -440,12 +440,12 @@ func (o FleetOutput) Regions() pulumi.IntMapOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.IntMapOutput { return v.Regions }).(pulumi.IntMapOutput)
 }
 
-// Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+// Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
 func (o FleetOutput) ReleaseCommand() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.ReleaseCommand }).(pulumi.StringArrayOutput)
 }
 
-// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
 func (o FleetOutput) RestartOnce() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.BoolOutput { return v.RestartOnce }).(pulumi.BoolOutput)
 }
@@ -470,17 +470,17 @@ func (o FleetOutput) StartDeadline() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringPtrOutput { return v.StartDeadline }).(pulumi.StringPtrOutput)
 }
 
-// How the Machines are changed from one configuration to the next; rolling when left out.
+// The strategy by which Machines get a new configuration; `rolling` when left out.
 func (o FleetOutput) Strategy() FleetStrategyPtrOutput {
 	return o.ApplyT(func(v *Fleet) FleetStrategyPtrOutput { return v.Strategy }).(FleetStrategyPtrOutput)
 }
 
-// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+// Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
 func (o FleetOutput) Volume() FleetVolumePtrOutput {
 	return o.ApplyT(func(v *Fleet) FleetVolumePtrOutput { return v.Volume }).(FleetVolumePtrOutput)
 }
 
-// Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did.
+// Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier.
 func (o FleetOutput) Volumes() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.Volumes }).(pulumi.StringArrayOutput)
 }

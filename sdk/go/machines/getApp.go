@@ -32,9 +32,9 @@ type LookupAppResult struct {
 	AppId *string `pulumi:"appId"`
 	// Host name a CNAME record for the App points at.
 	CnameTarget *string `pulumi:"cnameTarget"`
-	// Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+	// URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.
 	HttpUrl *string `pulumi:"httpUrl"`
-	// The same for HTTPS services.
+	// The same URL for HTTPS services.
 	HttpsUrl *string `pulumi:"httpsUrl"`
 	// Number of Machines.
 	MachineCount *int `pulumi:"machineCount"`
@@ -92,12 +92,12 @@ func (o LookupAppResultOutput) CnameTarget() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v LookupAppResult) *string { return v.CnameTarget }).(pulumi.StringPtrOutput)
 }
 
-// Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+// URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.
 func (o LookupAppResultOutput) HttpUrl() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v LookupAppResult) *string { return v.HttpUrl }).(pulumi.StringPtrOutput)
 }
 
-// The same for HTTPS services.
+// The same URL for HTTPS services.
 func (o LookupAppResultOutput) HttpsUrl() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v LookupAppResult) *string { return v.HttpsUrl }).(pulumi.StringPtrOutput)
 }

@@ -30,7 +30,7 @@ type GetCertificateArgs struct {
 }
 
 type GetCertificateResult struct {
-	// Whether an ACME certificate was asked for.
+	// Whether an ACME certificate was requested.
 	AcmeRequested *bool `pulumi:"acmeRequested"`
 	// The certificates; a custom one wins.
 	Certificates []CertificateEntry `pulumi:"certificates"`
@@ -44,7 +44,7 @@ type GetCertificateResult struct {
 	Hostname string `pulumi:"hostname"`
 	// Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
 	Id string `pulumi:"id"`
-	// RFC 3339 time at which issuing goes on, if it is held up.
+	// RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests.
 	RateLimitedUntil *string `pulumi:"rateLimitedUntil"`
 	// `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
 	Status *string `pulumi:"status"`
@@ -84,7 +84,7 @@ func (o GetCertificateResultOutput) ToGetCertificateResultOutputWithContext(ctx 
 	return o
 }
 
-// Whether an ACME certificate was asked for.
+// Whether an ACME certificate was requested.
 func (o GetCertificateResultOutput) AcmeRequested() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v GetCertificateResult) *bool { return v.AcmeRequested }).(pulumi.BoolPtrOutput)
 }
@@ -119,7 +119,7 @@ func (o GetCertificateResultOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v GetCertificateResult) string { return v.Id }).(pulumi.StringOutput)
 }
 
-// RFC 3339 time at which issuing goes on, if it is held up.
+// RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests.
 func (o GetCertificateResultOutput) RateLimitedUntil() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v GetCertificateResult) *string { return v.RateLimitedUntil }).(pulumi.StringPtrOutput)
 }

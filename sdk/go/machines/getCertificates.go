@@ -11,7 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// Lists the hostnames of an App that have certificates or ask for them.
+// Lists the hostnames of an App that have or request certificates.
 func GetCertificates(ctx *pulumi.Context, args *GetCertificatesArgs, opts ...pulumi.InvokeOption) (*GetCertificatesResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv GetCertificatesResult
@@ -25,7 +25,7 @@ func GetCertificates(ctx *pulumi.Context, args *GetCertificatesArgs, opts ...pul
 type GetCertificatesArgs struct {
 	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
-	// Only hostnames that hold this text.
+	// Only hostnames that contain this text.
 	Filter *string `pulumi:"filter"`
 }
 
@@ -42,7 +42,7 @@ func GetCertificatesOutput(ctx *pulumi.Context, args GetCertificatesOutputArgs, 
 type GetCertificatesOutputArgs struct {
 	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
-	// Only hostnames that hold this text.
+	// Only hostnames that contain this text.
 	Filter pulumi.StringPtrInput `pulumi:"filter"`
 }
 

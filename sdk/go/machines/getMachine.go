@@ -13,7 +13,7 @@ import (
 
 // Looks up a Machine.
 //
-// Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+// Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 func LookupMachine(ctx *pulumi.Context, args *LookupMachineArgs, opts ...pulumi.InvokeOption) (*LookupMachineResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv LookupMachineResult
@@ -36,7 +36,7 @@ type LookupMachineResult struct {
 	App string `pulumi:"app"`
 	// Results of the checks.
 	Checks []CheckResult `pulumi:"checks"`
-	// The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
+	// The configuration, with the fields of a Machine's `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable.
 	Config *MachineConfig `pulumi:"config"`
 	// State of every container.
 	Containers []ContainerDetails `pulumi:"containers"`
@@ -108,7 +108,7 @@ func (o LookupMachineResultOutput) Checks() CheckResultArrayOutput {
 	return o.ApplyT(func(v LookupMachineResult) []CheckResult { return v.Checks }).(CheckResultArrayOutput)
 }
 
-// The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
+// The configuration, with the fields of a Machine's `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable.
 func (o LookupMachineResultOutput) Config() MachineConfigPtrOutput {
 	return o.ApplyT(func(v LookupMachineResult) *MachineConfig { return v.Config }).(MachineConfigPtrOutput)
 }

@@ -30,7 +30,7 @@ type GetMachineMemoryArgs struct {
 }
 
 type GetMachineMemoryResult struct {
-	// Memory in MB that the limit could be raised by.
+	// Memory in MB by which the limit could be raised.
 	AvailableMb int `pulumi:"availableMb"`
 	// Memory limit in MB.
 	LimitMb int `pulumi:"limitMb"`
@@ -66,7 +66,7 @@ func (o GetMachineMemoryResultOutput) ToGetMachineMemoryResultOutputWithContext(
 	return o
 }
 
-// Memory in MB that the limit could be raised by.
+// Memory in MB by which the limit could be raised.
 func (o GetMachineMemoryResultOutput) AvailableMb() pulumi.IntOutput {
 	return o.ApplyT(func(v GetMachineMemoryResult) int { return v.AvailableMb }).(pulumi.IntOutput)
 }

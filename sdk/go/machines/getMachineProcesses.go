@@ -27,14 +27,14 @@ type GetMachineProcessesArgs struct {
 	App string `pulumi:"app"`
 	// The Machine: the `id` of a Machine.
 	Machine string `pulumi:"machine"`
-	// `asc` or `desc`. Default: `"asc"`.
+	// Order: `asc` or `desc`. Default: `"asc"`.
 	Order *GetMachineProcessesOrder `pulumi:"order"`
 	// Field to sort by: `pid`, `cpu`, `rss`, `rtime`, `stime` or `command`. Default: `"pid"`.
 	SortBy *GetMachineProcessesSortBy `pulumi:"sortBy"`
 }
 
 type GetMachineProcessesResult struct {
-	// The processes, in the order asked for.
+	// The processes, in the requested order.
 	Processes []ProcessDetails `pulumi:"processes"`
 }
 
@@ -48,7 +48,7 @@ type GetMachineProcessesOutputArgs struct {
 	App pulumi.StringInput `pulumi:"app"`
 	// The Machine: the `id` of a Machine.
 	Machine pulumi.StringInput `pulumi:"machine"`
-	// `asc` or `desc`. Default: `"asc"`.
+	// Order: `asc` or `desc`. Default: `"asc"`.
 	Order GetMachineProcessesOrderPtrInput `pulumi:"order"`
 	// Field to sort by: `pid`, `cpu`, `rss`, `rtime`, `stime` or `command`. Default: `"pid"`.
 	SortBy GetMachineProcessesSortByPtrInput `pulumi:"sortBy"`
@@ -72,7 +72,7 @@ func (o GetMachineProcessesResultOutput) ToGetMachineProcessesResultOutputWithCo
 	return o
 }
 
-// The processes, in the order asked for.
+// The processes, in the requested order.
 func (o GetMachineProcessesResultOutput) Processes() ProcessDetailsArrayOutput {
 	return o.ApplyT(func(v GetMachineProcessesResult) []ProcessDetails { return v.Processes }).(ProcessDetailsArrayOutput)
 }

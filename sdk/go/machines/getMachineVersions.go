@@ -13,7 +13,7 @@ import (
 
 // Lists the versions of a Machine's configuration, newest first.
 //
-// Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+// Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 func GetMachineVersions(ctx *pulumi.Context, args *GetMachineVersionsArgs, opts ...pulumi.InvokeOption) (*GetMachineVersionsResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv GetMachineVersionsResult

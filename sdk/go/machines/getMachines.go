@@ -13,7 +13,7 @@ import (
 
 // Lists the Machines of an App.
 //
-// Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+// Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 func GetMachines(ctx *pulumi.Context, args *GetMachinesArgs, opts ...pulumi.InvokeOption) (*GetMachinesResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv GetMachinesResult

@@ -11,7 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// Lists the Machines of an organization, the ones that changed longest ago first.
+// Lists the Machines of an organization, in the order of their last change, the oldest first.
 //
 // The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
 func GetOrgMachines(ctx *pulumi.Context, args *GetOrgMachinesArgs, opts ...pulumi.InvokeOption) (*GetOrgMachinesResult, error) {
@@ -25,11 +25,11 @@ func GetOrgMachines(ctx *pulumi.Context, args *GetOrgMachinesArgs, opts ...pulum
 }
 
 type GetOrgMachinesArgs struct {
-	// List what is destroyed too.
+	// Whether destroyed Machines are listed too.
 	IncludeDeleted *bool `pulumi:"includeDeleted"`
 	// Slug of the organization; the provider's `organization` when left out.
 	Organization *string `pulumi:"organization"`
-	// Only of this region.
+	// Only Machines in this region.
 	Region *string `pulumi:"region"`
 	// Only Machines in one of these states; in any when left out.
 	States []ListedMachineState `pulumi:"states"`
@@ -50,11 +50,11 @@ func GetOrgMachinesOutput(ctx *pulumi.Context, args GetOrgMachinesOutputArgs, op
 }
 
 type GetOrgMachinesOutputArgs struct {
-	// List what is destroyed too.
+	// Whether destroyed Machines are listed too.
 	IncludeDeleted pulumi.BoolPtrInput `pulumi:"includeDeleted"`
 	// Slug of the organization; the provider's `organization` when left out.
 	Organization pulumi.StringPtrInput `pulumi:"organization"`
-	// Only of this region.
+	// Only Machines in this region.
 	Region pulumi.StringPtrInput `pulumi:"region"`
 	// Only Machines in one of these states; in any when left out.
 	States ListedMachineStateArrayInput `pulumi:"states"`

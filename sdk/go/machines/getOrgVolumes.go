@@ -11,7 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// Lists the volumes of an organization, the ones that changed longest ago first.
+// Lists the volumes of an organization, in the order of their last change, the oldest first.
 //
 // The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
 func GetOrgVolumes(ctx *pulumi.Context, args *GetOrgVolumesArgs, opts ...pulumi.InvokeOption) (*GetOrgVolumesResult, error) {
@@ -25,11 +25,11 @@ func GetOrgVolumes(ctx *pulumi.Context, args *GetOrgVolumesArgs, opts ...pulumi.
 }
 
 type GetOrgVolumesArgs struct {
-	// List what is destroyed too.
+	// Whether destroyed Machines are listed too.
 	IncludeDeleted *bool `pulumi:"includeDeleted"`
 	// Slug of the organization; the provider's `organization` when left out.
 	Organization *string `pulumi:"organization"`
-	// Only of this region.
+	// Only Machines in this region.
 	Region *string `pulumi:"region"`
 	// Only volumes in one of these states, for example `created`; in any when left out.
 	States []string `pulumi:"states"`
@@ -48,11 +48,11 @@ func GetOrgVolumesOutput(ctx *pulumi.Context, args GetOrgVolumesOutputArgs, opts
 }
 
 type GetOrgVolumesOutputArgs struct {
-	// List what is destroyed too.
+	// Whether destroyed Machines are listed too.
 	IncludeDeleted pulumi.BoolPtrInput `pulumi:"includeDeleted"`
 	// Slug of the organization; the provider's `organization` when left out.
 	Organization pulumi.StringPtrInput `pulumi:"organization"`
-	// Only of this region.
+	// Only Machines in this region.
 	Region pulumi.StringPtrInput `pulumi:"region"`
 	// Only volumes in one of these states, for example `created`; in any when left out.
 	States pulumi.StringArrayInput `pulumi:"states"`

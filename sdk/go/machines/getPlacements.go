@@ -25,7 +25,7 @@ func GetPlacements(ctx *pulumi.Context, args *GetPlacementsArgs, opts ...pulumi.
 type GetPlacementsArgs struct {
 	// Size of each Machine; performance-1x when left out.
 	Compute *MachineGuest `pulumi:"compute"`
-	// Machines to place; 0 asks how many each region takes. Default: `0`.
+	// Number of Machines to place; 0 shows how many fit into each region. Default: `0`.
 	Count *int `pulumi:"count"`
 	// Slug of the organization; the provider's `organization` when left out.
 	Organization *string `pulumi:"organization"`
@@ -35,7 +35,7 @@ type GetPlacementsArgs struct {
 	VolumeName *string `pulumi:"volumeName"`
 	// Bytes of a volume to create for each Machine.
 	VolumeSizeBytes *int `pulumi:"volumeSizeBytes"`
-	// How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.
+	// Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).
 	Weights map[string]int `pulumi:"weights"`
 }
 
@@ -52,7 +52,7 @@ func GetPlacementsOutput(ctx *pulumi.Context, args GetPlacementsOutputArgs, opts
 type GetPlacementsOutputArgs struct {
 	// Size of each Machine; performance-1x when left out.
 	Compute MachineGuestPtrInput `pulumi:"compute"`
-	// Machines to place; 0 asks how many each region takes. Default: `0`.
+	// Number of Machines to place; 0 shows how many fit into each region. Default: `0`.
 	Count pulumi.IntPtrInput `pulumi:"count"`
 	// Slug of the organization; the provider's `organization` when left out.
 	Organization pulumi.StringPtrInput `pulumi:"organization"`
@@ -62,7 +62,7 @@ type GetPlacementsOutputArgs struct {
 	VolumeName pulumi.StringPtrInput `pulumi:"volumeName"`
 	// Bytes of a volume to create for each Machine.
 	VolumeSizeBytes pulumi.IntPtrInput `pulumi:"volumeSizeBytes"`
-	// How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.
+	// Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).
 	Weights pulumi.IntMapInput `pulumi:"weights"`
 }
 

@@ -25,7 +25,7 @@ func LookupSecret(ctx *pulumi.Context, args *LookupSecretArgs, opts ...pulumi.In
 type LookupSecretArgs struct {
 	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
-	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+	// Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
 	MinVersion *int `pulumi:"minVersion"`
 	// Name of the secret, or the `id` of a Secret.
 	Name string `pulumi:"name"`
@@ -34,7 +34,7 @@ type LookupSecretArgs struct {
 type LookupSecretResult struct {
 	// RFC 3339 time of creation.
 	CreatedAt *string `pulumi:"createdAt"`
-	// Changes with the value; the value cannot be found from it.
+	// Digest that changes with the value. The value cannot be derived from it.
 	Digest *string `pulumi:"digest"`
 	// Id of the secret, `app/name`, as `pulumi import` takes it.
 	Id string `pulumi:"id"`
@@ -52,7 +52,7 @@ func LookupSecretOutput(ctx *pulumi.Context, args LookupSecretOutputArgs, opts .
 type LookupSecretOutputArgs struct {
 	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
-	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+	// Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
 	MinVersion pulumi.IntPtrInput `pulumi:"minVersion"`
 	// Name of the secret, or the `id` of a Secret.
 	Name pulumi.StringInput `pulumi:"name"`
@@ -81,7 +81,7 @@ func (o LookupSecretResultOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v LookupSecretResult) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Changes with the value; the value cannot be found from it.
+// Digest that changes with the value. The value cannot be derived from it.
 func (o LookupSecretResultOutput) Digest() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v LookupSecretResult) *string { return v.Digest }).(pulumi.StringPtrOutput)
 }

@@ -27,7 +27,7 @@ type LookupSecretKeyArgs struct {
 	App string `pulumi:"app"`
 	// The key: the `id` of a SecretKey, or its name.
 	Key string `pulumi:"key"`
-	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+	// Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
 	MinVersion *int `pulumi:"minVersion"`
 }
 
@@ -56,7 +56,7 @@ type LookupSecretKeyOutputArgs struct {
 	App pulumi.StringInput `pulumi:"app"`
 	// The key: the `id` of a SecretKey, or its name.
 	Key pulumi.StringInput `pulumi:"key"`
-	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+	// Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
 	MinVersion pulumi.IntPtrInput `pulumi:"minVersion"`
 }
 

@@ -25,7 +25,7 @@ func GetSecretKeys(ctx *pulumi.Context, args *GetSecretKeysArgs, opts ...pulumi.
 type GetSecretKeysArgs struct {
 	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
-	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+	// Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
 	MinVersion *int `pulumi:"minVersion"`
 	// Only keys of these kinds.
 	Types []ListedSecretKeyType `pulumi:"types"`
@@ -44,7 +44,7 @@ func GetSecretKeysOutput(ctx *pulumi.Context, args GetSecretKeysOutputArgs, opts
 type GetSecretKeysOutputArgs struct {
 	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
-	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+	// Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
 	MinVersion pulumi.IntPtrInput `pulumi:"minVersion"`
 	// Only keys of these kinds.
 	Types ListedSecretKeyTypeArrayInput `pulumi:"types"`

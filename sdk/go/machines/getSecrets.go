@@ -25,7 +25,7 @@ func GetSecrets(ctx *pulumi.Context, args *GetSecretsArgs, opts ...pulumi.Invoke
 type GetSecretsArgs struct {
 	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
-	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+	// Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
 	MinVersion *int `pulumi:"minVersion"`
 }
 
@@ -42,7 +42,7 @@ func GetSecretsOutput(ctx *pulumi.Context, args GetSecretsOutputArgs, opts ...pu
 type GetSecretsOutputArgs struct {
 	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
-	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+	// Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
 	MinVersion pulumi.IntPtrInput `pulumi:"minVersion"`
 }
 

@@ -68,11 +68,11 @@ type LookupVolumeResult struct {
 	Name *string `pulumi:"name"`
 	// Region of the volume.
 	Region *string `pulumi:"region"`
-	// Features asked of the host.
+	// Features that the host must offer.
 	RequiredHostFeatures []string `pulumi:"requiredHostFeatures"`
 	// Size in GB.
 	SizeGb *int `pulumi:"sizeGb"`
-	// Days a snapshot is kept.
+	// Days that a snapshot is stored.
 	SnapshotRetention *int `pulumi:"snapshotRetention"`
 	// `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
 	State *string `pulumi:"state"`
@@ -209,7 +209,7 @@ func (o LookupVolumeResultOutput) Region() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v LookupVolumeResult) *string { return v.Region }).(pulumi.StringPtrOutput)
 }
 
-// Features asked of the host.
+// Features that the host must offer.
 func (o LookupVolumeResultOutput) RequiredHostFeatures() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v LookupVolumeResult) []string { return v.RequiredHostFeatures }).(pulumi.StringArrayOutput)
 }
@@ -219,7 +219,7 @@ func (o LookupVolumeResultOutput) SizeGb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v LookupVolumeResult) *int { return v.SizeGb }).(pulumi.IntPtrOutput)
 }
 
-// Days a snapshot is kept.
+// Days that a snapshot is stored.
 func (o LookupVolumeResultOutput) SnapshotRetention() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v LookupVolumeResult) *int { return v.SnapshotRetention }).(pulumi.IntPtrOutput)
 }

@@ -22,7 +22,7 @@ type IpAssignment struct {
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
 	// Whether it is for connections the App opens.
 	Egress pulumi.BoolOutput `pulumi:"egress"`
-	// The address; for an `egress_pair` both, as `v4,v6`.
+	// The address; for an `egress_pair`, both as `v4,v6`.
 	Ip pulumi.StringOutput `pulumi:"ip"`
 	// Private network of a `private_v6`.
 	Network pulumi.StringPtrOutput `pulumi:"network"`
@@ -34,7 +34,7 @@ type IpAssignment struct {
 	ServiceName pulumi.StringPtrOutput `pulumi:"serviceName"`
 	// Whether other Apps share the address.
 	Shared pulumi.BoolOutput `pulumi:"shared"`
-	// Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+	// Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
 	Type IpAssignmentTypeOutput `pulumi:"type"`
 	// The IPv4 address, if it is or has one.
 	V4 pulumi.StringPtrOutput `pulumi:"v4"`
@@ -106,7 +106,7 @@ type ipAssignmentArgs struct {
 	Region *string `pulumi:"region"`
 	// Service the address is for. Changing it replaces the address.
 	ServiceName *string `pulumi:"serviceName"`
-	// Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+	// Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
 	Type IpAssignmentType `pulumi:"type"`
 }
 
@@ -122,7 +122,7 @@ type IpAssignmentArgs struct {
 	Region pulumi.StringPtrInput
 	// Service the address is for. Changing it replaces the address.
 	ServiceName pulumi.StringPtrInput
-	// Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+	// Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
 	Type IpAssignmentTypeInput
 }
 
@@ -228,7 +228,7 @@ func (o IpAssignmentOutput) Egress() pulumi.BoolOutput {
 	return o.ApplyT(func(v *IpAssignment) pulumi.BoolOutput { return v.Egress }).(pulumi.BoolOutput)
 }
 
-// The address; for an `egress_pair` both, as `v4,v6`.
+// The address; for an `egress_pair`, both as `v4,v6`.
 func (o IpAssignmentOutput) Ip() pulumi.StringOutput {
 	return o.ApplyT(func(v *IpAssignment) pulumi.StringOutput { return v.Ip }).(pulumi.StringOutput)
 }
@@ -258,7 +258,7 @@ func (o IpAssignmentOutput) Shared() pulumi.BoolOutput {
 	return o.ApplyT(func(v *IpAssignment) pulumi.BoolOutput { return v.Shared }).(pulumi.BoolOutput)
 }
 
-// Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+// Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
 func (o IpAssignmentOutput) Type() IpAssignmentTypeOutput {
 	return o.ApplyT(func(v *IpAssignment) IpAssignmentTypeOutput { return v.Type }).(IpAssignmentTypeOutput)
 }

@@ -18,17 +18,17 @@ type Machine struct {
 
 	// App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
 	App pulumi.StringOutput `pulumi:"app"`
-	// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+	// Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
 	Config MachineConfigOutput `pulumi:"config"`
 	// Whether the platform's proxy leaves the Machine out. Default: `false`.
 	Cordoned pulumi.BoolOutput `pulumi:"cordoned"`
 	// RFC 3339 time of creation.
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
-	// Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well.
+	// The reason why the Machine does not run or ended with an error although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure.
 	Failure pulumi.StringPtrOutput `pulumi:"failure"`
 	// Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
 	FallbackRegions pulumi.StringArrayOutput `pulumi:"fallbackRegions"`
-	// Lets the deletion kill the Machine when stopping it fails. Default: `false`.
+	// Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
 	ForceDestroy pulumi.BoolOutput `pulumi:"forceDestroy"`
 	// Status of the host: `ok`, `unknown` or `unreachable`.
 	HostStatus pulumi.StringPtrOutput `pulumi:"hostStatus"`
@@ -36,27 +36,27 @@ type Machine struct {
 	ImageRef MachineImageRefPtrOutput `pulumi:"imageRef"`
 	// Identifier within the App; stable for life.
 	MachineId pulumi.StringOutput `pulumi:"machineId"`
-	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
 	MemoryLimitMb pulumi.IntPtrOutput `pulumi:"memoryLimitMb"`
-	// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
+	// Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
 	MinHealthySeconds pulumi.IntPtrOutput `pulumi:"minHealthySeconds"`
-	// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+	// Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
 	MinSecretsVersion pulumi.IntPtrOutput `pulumi:"minSecretsVersion"`
 	// Name of the Machine.
 	Name pulumi.StringOutput `pulumi:"name"`
-	// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
+	// What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`.
 	OnUpdateFailure MachineOnUpdateFailureOutput `pulumi:"onUpdateFailure"`
 	// Region the Machine runs in.
 	PlacedRegion pulumi.StringPtrOutput `pulumi:"placedRegion"`
 	// IPv6 address on the private network.
 	PrivateIp pulumi.StringPtrOutput `pulumi:"privateIp"`
-	// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+	// Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
 	Recreate pulumi.BoolOutput `pulumi:"recreate"`
 	// Region the Machine runs in.
 	Region pulumi.StringPtrOutput `pulumi:"region"`
-	// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+	// Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
 	Reload ReloadTriggersPtrOutput `pulumi:"reload"`
-	// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+	// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
 	Restart RestartTriggersPtrOutput `pulumi:"restart"`
 	// State of the Machine.
 	State pulumi.StringOutput `pulumi:"state"`
@@ -64,7 +64,7 @@ type Machine struct {
 	UpdatedAt pulumi.StringPtrOutput `pulumi:"updatedAt"`
 	// Identifier of the configuration's version, 26 characters.
 	Version pulumi.StringPtrOutput `pulumi:"version"`
-	// Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+	// Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
 	WaitForChecks pulumi.BoolPtrOutput `pulumi:"waitForChecks"`
 }
 
@@ -136,35 +136,35 @@ func (MachineState) ElementType() reflect.Type {
 type machineArgs struct {
 	// App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
 	App string `pulumi:"app"`
-	// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+	// Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
 	Config MachineConfig `pulumi:"config"`
 	// Whether the platform's proxy leaves the Machine out. Default: `false`.
 	Cordoned *bool `pulumi:"cordoned"`
 	// Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
 	FallbackRegions []string `pulumi:"fallbackRegions"`
-	// Lets the deletion kill the Machine when stopping it fails. Default: `false`.
+	// Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
 	ForceDestroy *bool `pulumi:"forceDestroy"`
-	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
 	MemoryLimitMb *int `pulumi:"memoryLimitMb"`
-	// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
+	// Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
 	MinHealthySeconds *int `pulumi:"minHealthySeconds"`
-	// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+	// Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
 	MinSecretsVersion interface{} `pulumi:"minSecretsVersion"`
 	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
 	Name *string `pulumi:"name"`
-	// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
+	// What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`.
 	OnUpdateFailure *MachineOnUpdateFailure `pulumi:"onUpdateFailure"`
-	// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+	// Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
 	Recreate *bool `pulumi:"recreate"`
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
 	Region *string `pulumi:"region"`
-	// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+	// Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
 	Reload *ReloadTriggers `pulumi:"reload"`
-	// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+	// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
 	Restart *RestartTriggers `pulumi:"restart"`
-	// Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
+	// Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
 	State *MachinePowerState `pulumi:"state"`
-	// Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+	// Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
 	WaitForChecks *bool `pulumi:"waitForChecks"`
 }
 
@@ -172,35 +172,35 @@ type machineArgs struct {
 type MachineArgs struct {
 	// App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
 	App pulumi.StringInput
-	// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+	// Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
 	Config MachineConfigInput
 	// Whether the platform's proxy leaves the Machine out. Default: `false`.
 	Cordoned pulumi.BoolPtrInput
 	// Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
 	FallbackRegions pulumi.StringArrayInput
-	// Lets the deletion kill the Machine when stopping it fails. Default: `false`.
+	// Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
 	ForceDestroy pulumi.BoolPtrInput
-	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
 	MemoryLimitMb pulumi.IntPtrInput
-	// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
+	// Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
 	MinHealthySeconds pulumi.IntPtrInput
-	// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+	// Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
 	MinSecretsVersion pulumi.Input
 	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
 	Name pulumi.StringPtrInput
-	// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
+	// What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`.
 	OnUpdateFailure MachineOnUpdateFailurePtrInput
-	// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+	// Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
 	Recreate pulumi.BoolPtrInput
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
 	Region pulumi.StringPtrInput
-	// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+	// Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
 	Reload ReloadTriggersPtrInput
-	// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+	// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
 	Restart RestartTriggersPtrInput
-	// Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
+	// Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
 	State MachinePowerStatePtrInput
-	// Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+	// Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
 	WaitForChecks pulumi.BoolPtrInput
 }
 
@@ -296,7 +296,7 @@ func (o MachineOutput) App() pulumi.StringOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringOutput { return v.App }).(pulumi.StringOutput)
 }
 
-// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+// Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
 func (o MachineOutput) Config() MachineConfigOutput {
 	return o.ApplyT(func(v *Machine) MachineConfigOutput { return v.Config }).(MachineConfigOutput)
 }
@@ -311,7 +311,7 @@ func (o MachineOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well.
+// The reason why the Machine does not run or ended with an error although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure.
 func (o MachineOutput) Failure() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.Failure }).(pulumi.StringPtrOutput)
 }
@@ -321,7 +321,7 @@ func (o MachineOutput) FallbackRegions() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringArrayOutput { return v.FallbackRegions }).(pulumi.StringArrayOutput)
 }
 
-// Lets the deletion kill the Machine when stopping it fails. Default: `false`.
+// Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
 func (o MachineOutput) ForceDestroy() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Machine) pulumi.BoolOutput { return v.ForceDestroy }).(pulumi.BoolOutput)
 }
@@ -341,17 +341,17 @@ func (o MachineOutput) MachineId() pulumi.StringOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringOutput { return v.MachineId }).(pulumi.StringOutput)
 }
 
-// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
 func (o MachineOutput) MemoryLimitMb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.IntPtrOutput { return v.MemoryLimitMb }).(pulumi.IntPtrOutput)
 }
 
-// Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
+// Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
 func (o MachineOutput) MinHealthySeconds() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.IntPtrOutput { return v.MinHealthySeconds }).(pulumi.IntPtrOutput)
 }
 
-// Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+// Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
 func (o MachineOutput) MinSecretsVersion() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.IntPtrOutput { return v.MinSecretsVersion }).(pulumi.IntPtrOutput)
 }
@@ -361,7 +361,7 @@ func (o MachineOutput) Name() pulumi.StringOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringOutput { return v.Name }).(pulumi.StringOutput)
 }
 
-// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
+// What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`.
 func (o MachineOutput) OnUpdateFailure() MachineOnUpdateFailureOutput {
 	return o.ApplyT(func(v *Machine) MachineOnUpdateFailureOutput { return v.OnUpdateFailure }).(MachineOnUpdateFailureOutput)
 }
@@ -376,7 +376,7 @@ func (o MachineOutput) PrivateIp() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.PrivateIp }).(pulumi.StringPtrOutput)
 }
 
-// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+// Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
 func (o MachineOutput) Recreate() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Machine) pulumi.BoolOutput { return v.Recreate }).(pulumi.BoolOutput)
 }
@@ -386,12 +386,12 @@ func (o MachineOutput) Region() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.Region }).(pulumi.StringPtrOutput)
 }
 
-// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+// Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
 func (o MachineOutput) Reload() ReloadTriggersPtrOutput {
 	return o.ApplyT(func(v *Machine) ReloadTriggersPtrOutput { return v.Reload }).(ReloadTriggersPtrOutput)
 }
 
-// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
 func (o MachineOutput) Restart() RestartTriggersPtrOutput {
 	return o.ApplyT(func(v *Machine) RestartTriggersPtrOutput { return v.Restart }).(RestartTriggersPtrOutput)
 }
@@ -411,7 +411,7 @@ func (o MachineOutput) Version() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.Version }).(pulumi.StringPtrOutput)
 }
 
-// Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+// Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
 func (o MachineOutput) WaitForChecks() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.BoolPtrOutput { return v.WaitForChecks }).(pulumi.BoolPtrOutput)
 }

@@ -14,7 +14,7 @@ import (
 
 // Commands that are run in a Machine when this is created, changed and deleted.
 //
-// A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.
+// If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
 type MachineCommand struct {
 	pulumi.CustomResourceState
 
@@ -26,23 +26,23 @@ type MachineCommand struct {
 	Container pulumi.StringPtrOutput `pulumi:"container"`
 	// Command and arguments to run when this is created; nothing is run when left out.
 	Create pulumi.StringArrayOutput `pulumi:"create"`
-	// Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+	// Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
 	Delete pulumi.StringArrayOutput `pulumi:"delete"`
-	// Exit code of the last command, 0.
+	// Exit code of the last command. It is 0, because any other code fails the operation.
 	ExitCode pulumi.IntPtrOutput `pulumi:"exitCode"`
 	// The Machine, which must run: the `id` of a Machine. Changing it replaces the MachineCommand.
 	Machine pulumi.StringOutput `pulumi:"machine"`
 	// Identifier of the Machine within its App.
 	MachineId pulumi.StringOutput `pulumi:"machineId"`
-	// What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
+	// Standard error of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret.
 	Stderr pulumi.StringPtrOutput `pulumi:"stderr"`
 	// Standard input of the commands.
 	Stdin pulumi.StringPtrOutput `pulumi:"stdin"`
-	// What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
+	// Standard output of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret.
 	Stdout pulumi.StringPtrOutput `pulumi:"stdout"`
-	// Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
+	// Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`.
 	Timeout pulumi.StringPtrOutput `pulumi:"timeout"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
 	Triggers pulumi.StringMapOutput `pulumi:"triggers"`
 	// Command and arguments to run when any input but `delete` changes; those of `create` when left out.
 	Update pulumi.StringArrayOutput `pulumi:"update"`
@@ -52,7 +52,7 @@ type MachineCommand struct {
 //
 // Commands that are run in a Machine when this is created, changed and deleted.
 //
-// A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.
+// If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
 func NewMachineCommand(ctx *pulumi.Context,
 	name string, args *MachineCommandArgs, opts ...pulumi.ResourceOption) (*MachineCommand, error) {
 	if args == nil {
@@ -110,15 +110,15 @@ type machineCommandArgs struct {
 	Container *string `pulumi:"container"`
 	// Command and arguments to run when this is created; nothing is run when left out.
 	Create []string `pulumi:"create"`
-	// Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+	// Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
 	Delete []string `pulumi:"delete"`
 	// The Machine, which must run: the `id` of a Machine. Changing it replaces the MachineCommand.
 	Machine string `pulumi:"machine"`
 	// Standard input of the commands.
 	Stdin *string `pulumi:"stdin"`
-	// Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
+	// Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`.
 	Timeout *string `pulumi:"timeout"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
 	Triggers map[string]string `pulumi:"triggers"`
 	// Command and arguments to run when any input but `delete` changes; those of `create` when left out.
 	Update []string `pulumi:"update"`
@@ -132,15 +132,15 @@ type MachineCommandArgs struct {
 	Container pulumi.StringPtrInput
 	// Command and arguments to run when this is created; nothing is run when left out.
 	Create pulumi.StringArrayInput
-	// Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+	// Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
 	Delete pulumi.StringArrayInput
 	// The Machine, which must run: the `id` of a Machine. Changing it replaces the MachineCommand.
 	Machine pulumi.StringInput
 	// Standard input of the commands.
 	Stdin pulumi.StringPtrInput
-	// Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
+	// Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`.
 	Timeout pulumi.StringPtrInput
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
 	Triggers pulumi.StringMapInput
 	// Command and arguments to run when any input but `delete` changes; those of `create` when left out.
 	Update pulumi.StringArrayInput
@@ -253,12 +253,12 @@ func (o MachineCommandOutput) Create() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringArrayOutput { return v.Create }).(pulumi.StringArrayOutput)
 }
 
-// Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+// Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
 func (o MachineCommandOutput) Delete() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringArrayOutput { return v.Delete }).(pulumi.StringArrayOutput)
 }
 
-// Exit code of the last command, 0.
+// Exit code of the last command. It is 0, because any other code fails the operation.
 func (o MachineCommandOutput) ExitCode() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.IntPtrOutput { return v.ExitCode }).(pulumi.IntPtrOutput)
 }
@@ -273,7 +273,7 @@ func (o MachineCommandOutput) MachineId() pulumi.StringOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringOutput { return v.MachineId }).(pulumi.StringOutput)
 }
 
-// What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
+// Standard error of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret.
 func (o MachineCommandOutput) Stderr() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringPtrOutput { return v.Stderr }).(pulumi.StringPtrOutput)
 }
@@ -283,17 +283,17 @@ func (o MachineCommandOutput) Stdin() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringPtrOutput { return v.Stdin }).(pulumi.StringPtrOutput)
 }
 
-// What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
+// Standard output of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret.
 func (o MachineCommandOutput) Stdout() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringPtrOutput { return v.Stdout }).(pulumi.StringPtrOutput)
 }
 
-// Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
+// Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`.
 func (o MachineCommandOutput) Timeout() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringPtrOutput { return v.Timeout }).(pulumi.StringPtrOutput)
 }
 
-// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+// Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
 func (o MachineCommandOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringMapOutput { return v.Triggers }).(pulumi.StringMapOutput)
 }

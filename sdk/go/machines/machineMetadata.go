@@ -14,11 +14,11 @@ import (
 
 // Metadata keys on a Machine that is managed elsewhere.
 //
-// It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+// It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
 type MachineMetadata struct {
 	pulumi.CustomResourceState
 
-	// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+	// Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
 	Adopt pulumi.BoolOutput `pulumi:"adopt"`
 	// App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.
 	App pulumi.StringOutput `pulumi:"app"`
@@ -26,7 +26,7 @@ type MachineMetadata struct {
 	Machine pulumi.StringOutput `pulumi:"machine"`
 	// Identifier of the Machine within its App.
 	MachineId pulumi.StringOutput `pulumi:"machineId"`
-	// Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+	// Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
 	Values pulumi.StringMapOutput `pulumi:"values"`
 }
 
@@ -34,7 +34,7 @@ type MachineMetadata struct {
 //
 // Metadata keys on a Machine that is managed elsewhere.
 //
-// It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+// It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
 func NewMachineMetadata(ctx *pulumi.Context,
 	name string, args *MachineMetadataArgs, opts ...pulumi.ResourceOption) (*MachineMetadata, error) {
 	if args == nil {
@@ -92,25 +92,25 @@ func (MachineMetadataState) ElementType() reflect.Type {
 }
 
 type machineMetadataArgs struct {
-	// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+	// Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
 	Adopt *bool `pulumi:"adopt"`
 	// App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.
 	App string `pulumi:"app"`
 	// The Machine: the `id` of a Machine. Changing it replaces the MachineMetadata.
 	Machine string `pulumi:"machine"`
-	// Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+	// Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
 	Values map[string]string `pulumi:"values"`
 }
 
 // The set of arguments for constructing a MachineMetadata resource.
 type MachineMetadataArgs struct {
-	// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+	// Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
 	Adopt pulumi.BoolPtrInput
 	// App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.
 	App pulumi.StringInput
 	// The Machine: the `id` of a Machine. Changing it replaces the MachineMetadata.
 	Machine pulumi.StringInput
-	// Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+	// Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
 	Values pulumi.StringMapInput
 }
 
@@ -201,7 +201,7 @@ func (o MachineMetadataOutput) ToMachineMetadataOutputWithContext(ctx context.Co
 	return o
 }
 
-// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+// Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
 func (o MachineMetadataOutput) Adopt() pulumi.BoolOutput {
 	return o.ApplyT(func(v *MachineMetadata) pulumi.BoolOutput { return v.Adopt }).(pulumi.BoolOutput)
 }
@@ -221,7 +221,7 @@ func (o MachineMetadataOutput) MachineId() pulumi.StringOutput {
 	return o.ApplyT(func(v *MachineMetadata) pulumi.StringOutput { return v.MachineId }).(pulumi.StringOutput)
 }
 
-// Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+// Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
 func (o MachineMetadataOutput) Values() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *MachineMetadata) pulumi.StringMapOutput { return v.Values }).(pulumi.StringMapOutput)
 }

@@ -14,7 +14,7 @@ import (
 
 // Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
 //
-// An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
+// An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
 type PostgresAttachment struct {
 	pulumi.CustomResourceState
 
@@ -26,15 +26,15 @@ type PostgresAttachment struct {
 	Cluster pulumi.StringOutput `pulumi:"cluster"`
 	// Database to connect to: the `id` of a PostgresDatabase; the cluster's first database when left out.
 	Database pulumi.StringPtrOutput `pulumi:"database"`
-	// Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+	// Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
 	Password pulumi.StringPtrOutput `pulumi:"password"`
 	// Digest of the secret that was set; it changes with the value.
 	SecretDigest pulumi.StringPtrOutput `pulumi:"secretDigest"`
-	// Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+	// Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
 	SecretName pulumi.StringPtrOutput `pulumi:"secretName"`
 	// RFC 3339 time at which the secret was set here.
 	SecretUpdatedAt pulumi.StringPtrOutput `pulumi:"secretUpdatedAt"`
-	// Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.
+	// Version of the App's secrets since the secret was set; 0 if none was set. A Machine with this as `minSecretsVersion` gets the secret.
 	SecretsVersion pulumi.IntOutput `pulumi:"secretsVersion"`
 	// The connection URI itself; built from `user`, `password` and `database` when left out.
 	Uri pulumi.StringPtrOutput `pulumi:"uri"`
@@ -46,7 +46,7 @@ type PostgresAttachment struct {
 //
 // Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
 //
-// An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
+// An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
 func NewPostgresAttachment(ctx *pulumi.Context,
 	name string, args *PostgresAttachmentArgs, opts ...pulumi.ResourceOption) (*PostgresAttachment, error) {
 	if args == nil {
@@ -115,9 +115,9 @@ type postgresAttachmentArgs struct {
 	Cluster string `pulumi:"cluster"`
 	// Database to connect to: the `id` of a PostgresDatabase; the cluster's first database when left out.
 	Database *string `pulumi:"database"`
-	// Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+	// Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
 	Password *string `pulumi:"password"`
-	// Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+	// Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
 	SecretName *string `pulumi:"secretName"`
 	// The connection URI itself; built from `user`, `password` and `database` when left out.
 	Uri *string `pulumi:"uri"`
@@ -133,9 +133,9 @@ type PostgresAttachmentArgs struct {
 	Cluster pulumi.StringInput
 	// Database to connect to: the `id` of a PostgresDatabase; the cluster's first database when left out.
 	Database pulumi.StringPtrInput
-	// Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+	// Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
 	Password pulumi.StringPtrInput
-	// Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+	// Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
 	SecretName pulumi.StringPtrInput
 	// The connection URI itself; built from `user`, `password` and `database` when left out.
 	Uri pulumi.StringPtrInput
@@ -250,7 +250,7 @@ func (o PostgresAttachmentOutput) Database() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresAttachment) pulumi.StringPtrOutput { return v.Database }).(pulumi.StringPtrOutput)
 }
 
-// Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+// Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
 func (o PostgresAttachmentOutput) Password() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresAttachment) pulumi.StringPtrOutput { return v.Password }).(pulumi.StringPtrOutput)
 }
@@ -260,7 +260,7 @@ func (o PostgresAttachmentOutput) SecretDigest() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresAttachment) pulumi.StringPtrOutput { return v.SecretDigest }).(pulumi.StringPtrOutput)
 }
 
-// Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+// Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
 func (o PostgresAttachmentOutput) SecretName() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresAttachment) pulumi.StringPtrOutput { return v.SecretName }).(pulumi.StringPtrOutput)
 }
@@ -270,7 +270,7 @@ func (o PostgresAttachmentOutput) SecretUpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresAttachment) pulumi.StringPtrOutput { return v.SecretUpdatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.
+// Version of the App's secrets since the secret was set; 0 if none was set. A Machine with this as `minSecretsVersion` gets the secret.
 func (o PostgresAttachmentOutput) SecretsVersion() pulumi.IntOutput {
 	return o.ApplyT(func(v *PostgresAttachment) pulumi.IntOutput { return v.SecretsVersion }).(pulumi.IntOutput)
 }

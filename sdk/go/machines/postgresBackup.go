@@ -14,7 +14,7 @@ import (
 
 // A backup of a Postgres cluster, taken when the resource is created.
 //
-// The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
+// The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
 type PostgresBackup struct {
 	pulumi.CustomResourceState
 
@@ -22,7 +22,7 @@ type PostgresBackup struct {
 	BackupId pulumi.StringOutput `pulumi:"backupId"`
 	// Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
 	Cluster pulumi.StringOutput `pulumi:"cluster"`
-	// True once the service lists it no longer: it cannot be restored any more.
+	// True once the service no longer lists it: it can no longer be restored.
 	Expired pulumi.BoolPtrOutput `pulumi:"expired"`
 	// RFC 3339 time it ended.
 	FinishedAt pulumi.StringPtrOutput `pulumi:"finishedAt"`
@@ -32,7 +32,7 @@ type PostgresBackup struct {
 	StartedAt pulumi.StringPtrOutput `pulumi:"startedAt"`
 	// `running`, `completed` or `failed`.
 	Status pulumi.StringPtrOutput `pulumi:"status"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
 	Triggers pulumi.StringMapOutput `pulumi:"triggers"`
 	// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
 	Type PostgresBackupTypeOutput `pulumi:"type"`
@@ -42,7 +42,7 @@ type PostgresBackup struct {
 //
 // A backup of a Postgres cluster, taken when the resource is created.
 //
-// The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
+// The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
 func NewPostgresBackup(ctx *pulumi.Context,
 	name string, args *PostgresBackupArgs, opts ...pulumi.ResourceOption) (*PostgresBackup, error) {
 	if args == nil {
@@ -96,7 +96,7 @@ func (PostgresBackupState) ElementType() reflect.Type {
 type postgresBackupArgs struct {
 	// Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
 	Cluster string `pulumi:"cluster"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
 	Triggers map[string]string `pulumi:"triggers"`
 	// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
 	Type *PostgresBackupType `pulumi:"type"`
@@ -106,7 +106,7 @@ type postgresBackupArgs struct {
 type PostgresBackupArgs struct {
 	// Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
 	Cluster pulumi.StringInput
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
 	Triggers pulumi.StringMapInput
 	// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
 	Type PostgresBackupTypePtrInput
@@ -209,7 +209,7 @@ func (o PostgresBackupOutput) Cluster() pulumi.StringOutput {
 	return o.ApplyT(func(v *PostgresBackup) pulumi.StringOutput { return v.Cluster }).(pulumi.StringOutput)
 }
 
-// True once the service lists it no longer: it cannot be restored any more.
+// True once the service no longer lists it: it can no longer be restored.
 func (o PostgresBackupOutput) Expired() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v *PostgresBackup) pulumi.BoolPtrOutput { return v.Expired }).(pulumi.BoolPtrOutput)
 }
@@ -234,7 +234,7 @@ func (o PostgresBackupOutput) Status() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresBackup) pulumi.StringPtrOutput { return v.Status }).(pulumi.StringPtrOutput)
 }
 
-// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+// Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
 func (o PostgresBackupOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *PostgresBackup) pulumi.StringMapOutput { return v.Triggers }).(pulumi.StringMapOutput)
 }

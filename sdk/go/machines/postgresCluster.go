@@ -13,7 +13,7 @@ import (
 
 // A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
 //
-// No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.
+// No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
 type PostgresCluster struct {
 	pulumi.CustomResourceState
 
@@ -25,7 +25,7 @@ type PostgresCluster struct {
 	Cpus pulumi.IntPtrOutput `pulumi:"cpus"`
 	// RFC 3339 time of creation.
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
-	// Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+	// Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
 	DeletionProtection pulumi.BoolOutput `pulumi:"deletionProtection"`
 	// Host name of the primary.
 	DirectHost pulumi.StringPtrOutput `pulumi:"directHost"`
@@ -35,7 +35,7 @@ type PostgresCluster struct {
 	DirectUri pulumi.StringPtrOutput `pulumi:"directUri"`
 	// Disk in GB.
 	DiskSizeGb pulumi.IntPtrOutput `pulumi:"diskSizeGb"`
-	// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+	// Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 	Fork PostgresClusterForkPtrOutput `pulumi:"fork"`
 	// Memory in MB.
 	MemoryMb pulumi.IntPtrOutput `pulumi:"memoryMb"`
@@ -63,7 +63,7 @@ type PostgresCluster struct {
 	Region pulumi.StringPtrOutput `pulumi:"region"`
 	// Copies of the data beside the primary.
 	Replicas pulumi.IntPtrOutput `pulumi:"replicas"`
-	// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+	// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 	Restore PostgresClusterRestorePtrOutput `pulumi:"restore"`
 	// `creating`, `initializing`, `ready` or `failed`.
 	Status pulumi.StringPtrOutput `pulumi:"status"`
@@ -75,7 +75,7 @@ type PostgresCluster struct {
 //
 // A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
 //
-// No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.
+// No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
 func NewPostgresCluster(ctx *pulumi.Context,
 	name string, args *PostgresClusterArgs, opts ...pulumi.ResourceOption) (*PostgresCluster, error) {
 	if args == nil {
@@ -130,11 +130,11 @@ func (PostgresClusterState) ElementType() reflect.Type {
 }
 
 type postgresClusterArgs struct {
-	// Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+	// Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
 	DeletionProtection *bool `pulumi:"deletionProtection"`
 	// Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.
 	DiskSizeGb *int `pulumi:"diskSizeGb"`
-	// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+	// Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 	Fork *PostgresClusterFork `pulumi:"fork"`
 	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
 	Name *string `pulumi:"name"`
@@ -146,21 +146,21 @@ type postgresClusterArgs struct {
 	Plan *string `pulumi:"plan"`
 	// When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
 	PoolMode *PostgresClusterPoolMode `pulumi:"poolMode"`
-	// Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
+	// Whether the extension PostGIS may be installed later; false when left out. Changing it replaces the cluster.
 	PostgisEnabled *bool `pulumi:"postgisEnabled"`
 	// Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
 	Region *string `pulumi:"region"`
-	// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+	// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 	Restore *PostgresClusterRestore `pulumi:"restore"`
 }
 
 // The set of arguments for constructing a PostgresCluster resource.
 type PostgresClusterArgs struct {
-	// Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+	// Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
 	DeletionProtection pulumi.BoolPtrInput
 	// Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.
 	DiskSizeGb pulumi.IntPtrInput
-	// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+	// Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 	Fork PostgresClusterForkPtrInput
 	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
 	Name pulumi.StringPtrInput
@@ -172,11 +172,11 @@ type PostgresClusterArgs struct {
 	Plan pulumi.StringPtrInput
 	// When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
 	PoolMode PostgresClusterPoolModePtrInput
-	// Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
+	// Whether the extension PostGIS may be installed later; false when left out. Changing it replaces the cluster.
 	PostgisEnabled pulumi.BoolPtrInput
 	// Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
 	Region pulumi.StringPtrInput
-	// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+	// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 	Restore PostgresClusterRestorePtrInput
 }
 
@@ -287,7 +287,7 @@ func (o PostgresClusterOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) pulumi.StringPtrOutput { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+// Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
 func (o PostgresClusterOutput) DeletionProtection() pulumi.BoolOutput {
 	return o.ApplyT(func(v *PostgresCluster) pulumi.BoolOutput { return v.DeletionProtection }).(pulumi.BoolOutput)
 }
@@ -312,7 +312,7 @@ func (o PostgresClusterOutput) DiskSizeGb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) pulumi.IntPtrOutput { return v.DiskSizeGb }).(pulumi.IntPtrOutput)
 }
 
-// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+// Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 func (o PostgresClusterOutput) Fork() PostgresClusterForkPtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) PostgresClusterForkPtrOutput { return v.Fork }).(PostgresClusterForkPtrOutput)
 }
@@ -382,7 +382,7 @@ func (o PostgresClusterOutput) Replicas() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) pulumi.IntPtrOutput { return v.Replicas }).(pulumi.IntPtrOutput)
 }
 
-// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 func (o PostgresClusterOutput) Restore() PostgresClusterRestorePtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) PostgresClusterRestorePtrOutput { return v.Restore }).(PostgresClusterRestorePtrOutput)
 }

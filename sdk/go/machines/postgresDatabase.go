@@ -16,7 +16,7 @@ import (
 type PostgresDatabase struct {
 	pulumi.CustomResourceState
 
-	// Lets a change that replaces the database destroy its data. Default: `false`.
+	// Allows a change that replaces the database and destroys its data. Default: `false`.
 	AllowDataLoss pulumi.BoolOutput `pulumi:"allowDataLoss"`
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the database.
 	Cluster pulumi.StringOutput `pulumi:"cluster"`
@@ -81,7 +81,7 @@ func (PostgresDatabaseState) ElementType() reflect.Type {
 }
 
 type postgresDatabaseArgs struct {
-	// Lets a change that replaces the database destroy its data. Default: `false`.
+	// Allows a change that replaces the database and destroys its data. Default: `false`.
 	AllowDataLoss *bool `pulumi:"allowDataLoss"`
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the database.
 	Cluster string `pulumi:"cluster"`
@@ -91,7 +91,7 @@ type postgresDatabaseArgs struct {
 
 // The set of arguments for constructing a PostgresDatabase resource.
 type PostgresDatabaseArgs struct {
-	// Lets a change that replaces the database destroy its data. Default: `false`.
+	// Allows a change that replaces the database and destroys its data. Default: `false`.
 	AllowDataLoss pulumi.BoolPtrInput
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the database.
 	Cluster pulumi.StringInput
@@ -186,7 +186,7 @@ func (o PostgresDatabaseOutput) ToPostgresDatabaseOutputWithContext(ctx context.
 	return o
 }
 
-// Lets a change that replaces the database destroy its data. Default: `false`.
+// Allows a change that replaces the database and destroys its data. Default: `false`.
 func (o PostgresDatabaseOutput) AllowDataLoss() pulumi.BoolOutput {
 	return o.ApplyT(func(v *PostgresDatabase) pulumi.BoolOutput { return v.AllowDataLoss }).(pulumi.BoolOutput)
 }

@@ -18,11 +18,11 @@ type PostgresExtension struct {
 
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
 	Cluster pulumi.StringOutput `pulumi:"cluster"`
-	// Whether to create the schema if it does not exist; used at creation. Default: `false`.
+	// Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
 	CreateSchema pulumi.BoolOutput `pulumi:"createSchema"`
 	// Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.
 	Database pulumi.StringOutput `pulumi:"database"`
-	// Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
+	// Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
 	ForceDestroy pulumi.BoolOutput `pulumi:"forceDestroy"`
 	// Name of the extension, for example `vector`. Changing it replaces the extension.
 	Name pulumi.StringOutput `pulumi:"name"`
@@ -100,11 +100,11 @@ func (PostgresExtensionState) ElementType() reflect.Type {
 type postgresExtensionArgs struct {
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
 	Cluster string `pulumi:"cluster"`
-	// Whether to create the schema if it does not exist; used at creation. Default: `false`.
+	// Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
 	CreateSchema *bool `pulumi:"createSchema"`
 	// Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.
 	Database string `pulumi:"database"`
-	// Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
+	// Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
 	ForceDestroy *bool `pulumi:"forceDestroy"`
 	// Name of the extension, for example `vector`. Changing it replaces the extension.
 	Name string `pulumi:"name"`
@@ -116,11 +116,11 @@ type postgresExtensionArgs struct {
 type PostgresExtensionArgs struct {
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
 	Cluster pulumi.StringInput
-	// Whether to create the schema if it does not exist; used at creation. Default: `false`.
+	// Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
 	CreateSchema pulumi.BoolPtrInput
 	// Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.
 	Database pulumi.StringInput
-	// Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
+	// Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
 	ForceDestroy pulumi.BoolPtrInput
 	// Name of the extension, for example `vector`. Changing it replaces the extension.
 	Name pulumi.StringInput
@@ -220,7 +220,7 @@ func (o PostgresExtensionOutput) Cluster() pulumi.StringOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.StringOutput { return v.Cluster }).(pulumi.StringOutput)
 }
 
-// Whether to create the schema if it does not exist; used at creation. Default: `false`.
+// Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
 func (o PostgresExtensionOutput) CreateSchema() pulumi.BoolOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.BoolOutput { return v.CreateSchema }).(pulumi.BoolOutput)
 }
@@ -230,7 +230,7 @@ func (o PostgresExtensionOutput) Database() pulumi.StringOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.StringOutput { return v.Database }).(pulumi.StringOutput)
 }
 
-// Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
+// Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
 func (o PostgresExtensionOutput) ForceDestroy() pulumi.BoolOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.BoolOutput { return v.ForceDestroy }).(pulumi.BoolOutput)
 }

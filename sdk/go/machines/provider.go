@@ -11,7 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// How the service is reached. Whatever is left out comes from the environment; what is not there either has its default.
+// How the service is reached. A setting that is left out comes from the environment; if it is not there either, it has its default.
 type Provider struct {
 	pulumi.ProviderResourceState
 }
@@ -36,23 +36,23 @@ func NewProvider(ctx *pulumi.Context,
 }
 
 type providerArgs struct {
-	// Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+	// Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
 	AllowMissingApps *bool `pulumi:"allowMissingApps"`
 	// Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
 	Endpoint *string `pulumi:"endpoint"`
-	// Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
+	// Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
 	LeaseHeader *string `pulumi:"leaseHeader"`
-	// How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+	// How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
 	MaxUnavailable *string `pulumi:"maxUnavailable"`
-	// Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+	// Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine's own `minHealthySeconds` takes precedence. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
 	MinHealthySeconds *int `pulumi:"minHealthySeconds"`
-	// Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+	// Slug of the organization in which Apps are created. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
 	Organization *string `pulumi:"organization"`
-	// Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+	// Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
 	PreviewRequiresService *bool `pulumi:"previewRequiresService"`
-	// Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
+	// Seconds that a request may take, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
 	RequestTimeoutSeconds *int `pulumi:"requestTimeoutSeconds"`
-	// Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
+	// How often a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
 	Retries *int `pulumi:"retries"`
 	// Access token. Not needed with `local`. Environment: `MACHINES_TOKEN`.
 	Token *string `pulumi:"token"`
@@ -60,23 +60,23 @@ type providerArgs struct {
 
 // The set of arguments for constructing a Provider resource.
 type ProviderArgs struct {
-	// Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+	// Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
 	AllowMissingApps pulumi.BoolPtrInput
 	// Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
 	Endpoint pulumi.StringPtrInput
-	// Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
+	// Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
 	LeaseHeader pulumi.StringPtrInput
-	// How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+	// How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
 	MaxUnavailable pulumi.StringPtrInput
-	// Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+	// Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine's own `minHealthySeconds` takes precedence. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
 	MinHealthySeconds pulumi.IntPtrInput
-	// Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+	// Slug of the organization in which Apps are created. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
 	Organization pulumi.StringPtrInput
-	// Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+	// Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
 	PreviewRequiresService pulumi.BoolPtrInput
-	// Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
+	// Seconds that a request may take, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
 	RequestTimeoutSeconds pulumi.IntPtrInput
-	// Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
+	// How often a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
 	Retries pulumi.IntPtrInput
 	// Access token. Not needed with `local`. Environment: `MACHINES_TOKEN`.
 	Token pulumi.StringPtrInput

@@ -403,7 +403,7 @@ func (in *envFromFieldRefPtr) ToEnvFromFieldRefPtrOutputWithContext(ctx context.
 	return pulumi.ToOutputWithContext(ctx, in).(EnvFromFieldRefPtrOutput)
 }
 
-// What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way.
+// What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases.
 type FleetOnFailure string
 
 const (
@@ -569,7 +569,7 @@ func (in *fleetOnFailurePtr) ToFleetOnFailurePtrOutputWithContext(ctx context.Co
 	return pulumi.ToOutputWithContext(ctx, in).(FleetOnFailurePtrOutput)
 }
 
-// `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+// `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
 type FleetStrategyPromote string
 
 const (
@@ -735,7 +735,7 @@ func (in *fleetStrategyPromotePtr) ToFleetStrategyPromotePtrOutputWithContext(ct
 	return pulumi.ToOutputWithContext(ctx, in).(FleetStrategyPromotePtrOutput)
 }
 
-// `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+// `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
 type FleetStrategyType string
 
 const (
@@ -905,7 +905,7 @@ func (in *fleetStrategyTypePtr) ToFleetStrategyTypePtrOutputWithContext(ctx cont
 	return pulumi.ToOutputWithContext(ctx, in).(FleetStrategyTypePtrOutput)
 }
 
-// `asc` or `desc`.
+// Order: `asc` or `desc`.
 type GetMachineProcessesOrder string
 
 const (
@@ -1245,7 +1245,7 @@ func (in *getMachineProcessesSortByPtr) ToGetMachineProcessesSortByPtrOutputWith
 	return pulumi.ToOutputWithContext(ctx, in).(GetMachineProcessesSortByPtrOutput)
 }
 
-// Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+// Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
 type IpAssignmentType string
 
 const (
@@ -3527,7 +3527,7 @@ func (in *machineGuestPersistRootfsPtr) ToMachineGuestPersistRootfsPtrOutputWith
 	return pulumi.ToOutputWithContext(ctx, in).(MachineGuestPersistRootfsPtrOutput)
 }
 
-// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
+// What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases.
 type MachineOnUpdateFailure string
 
 const (
@@ -3693,7 +3693,7 @@ func (in *machineOnUpdateFailurePtr) ToMachineOnUpdateFailurePtrOutputWithContex
 	return pulumi.ToOutputWithContext(ctx, in).(MachineOnUpdateFailurePtrOutput)
 }
 
-// Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
+// Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
 type MachinePowerState string
 
 const (
@@ -6643,7 +6643,7 @@ func (in *postgresClusterPoolModePtr) ToPostgresClusterPoolModePtrOutputWithCont
 	return pulumi.ToOutputWithContext(ctx, in).(PostgresClusterPoolModePtrOutput)
 }
 
-// Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
+// Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
 type PostgresUserRole string
 
 const (

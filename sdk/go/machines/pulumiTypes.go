@@ -19,9 +19,9 @@ type AppDetails struct {
 	AppId *string `pulumi:"appId"`
 	// Host name a CNAME record for the App points at.
 	CnameTarget *string `pulumi:"cnameTarget"`
-	// Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+	// URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.
 	HttpUrl *string `pulumi:"httpUrl"`
-	// The same for HTTPS services.
+	// The same URL for HTTPS services.
 	HttpsUrl *string `pulumi:"httpsUrl"`
 	// Number of Machines.
 	MachineCount *int `pulumi:"machineCount"`
@@ -66,12 +66,12 @@ func (o AppDetailsOutput) CnameTarget() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v AppDetails) *string { return v.CnameTarget }).(pulumi.StringPtrOutput)
 }
 
-// Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+// URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.
 func (o AppDetailsOutput) HttpUrl() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v AppDetails) *string { return v.HttpUrl }).(pulumi.StringPtrOutput)
 }
 
-// The same for HTTPS services.
+// The same URL for HTTPS services.
 func (o AppDetailsOutput) HttpsUrl() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v AppDetails) *string { return v.HttpsUrl }).(pulumi.StringPtrOutput)
 }
@@ -396,7 +396,7 @@ type CertificateSummary struct {
 	AcmeDnsConfigured *bool `pulumi:"acmeDnsConfigured"`
 	// Whether the HTTP challenge can pass.
 	AcmeHttpConfigured *bool `pulumi:"acmeHttpConfigured"`
-	// Whether an ACME certificate was asked for.
+	// Whether an ACME certificate was requested.
 	AcmeRequested *bool `pulumi:"acmeRequested"`
 	// Whether the DNS leads to the App.
 	Configured *bool `pulumi:"configured"`
@@ -414,7 +414,7 @@ type CertificateSummary struct {
 	Id string `pulumi:"id"`
 	// Whether the ownership record is there.
 	OwnershipTxtConfigured *bool `pulumi:"ownershipTxtConfigured"`
-	// As in the detail.
+	// Status of the hostname: `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
 	Status *string `pulumi:"status"`
 	// RFC 3339 time of the last change.
 	UpdatedAt *string `pulumi:"updatedAt"`
@@ -450,7 +450,7 @@ func (o CertificateSummaryOutput) AcmeHttpConfigured() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v CertificateSummary) *bool { return v.AcmeHttpConfigured }).(pulumi.BoolPtrOutput)
 }
 
-// Whether an ACME certificate was asked for.
+// Whether an ACME certificate was requested.
 func (o CertificateSummaryOutput) AcmeRequested() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v CertificateSummary) *bool { return v.AcmeRequested }).(pulumi.BoolPtrOutput)
 }
@@ -495,7 +495,7 @@ func (o CertificateSummaryOutput) OwnershipTxtConfigured() pulumi.BoolPtrOutput 
 	return o.ApplyT(func(v CertificateSummary) *bool { return v.OwnershipTxtConfigured }).(pulumi.BoolPtrOutput)
 }
 
-// As in the detail.
+// Status of the hostname: `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
 func (o CertificateSummaryOutput) Status() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v CertificateSummary) *string { return v.Status }).(pulumi.StringPtrOutput)
 }
@@ -712,7 +712,7 @@ func (o ContainerDetailsArrayOutput) Index(i pulumi.IntInput) ContainerDetailsOu
 	}).(ContainerDetailsOutput)
 }
 
-// One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+// One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
 type DnsRecord struct {
 	// Full name of the record.
 	Name string `pulumi:"name"`
@@ -722,7 +722,7 @@ type DnsRecord struct {
 	Value string `pulumi:"value"`
 }
 
-// One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+// One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
 type DnsRecordOutput struct{ *pulumi.OutputState }
 
 func (DnsRecordOutput) ElementType() reflect.Type {
@@ -784,9 +784,9 @@ type DnsRecords struct {
 	Cname []string `pulumi:"cname"`
 	// Value of the ownership record, if there is one.
 	OwnershipTxt *string `pulumi:"ownershipTxt"`
-	// Addresses the hostname leads to in the end.
+	// Addresses that the hostname resolves to.
 	ResolvedAddresses []string `pulumi:"resolvedAddresses"`
-	// Name server in charge, if there is one.
+	// Authoritative name server, if there is one.
 	Soa *string `pulumi:"soa"`
 }
 
@@ -830,12 +830,12 @@ func (o DnsRecordsOutput) OwnershipTxt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v DnsRecords) *string { return v.OwnershipTxt }).(pulumi.StringPtrOutput)
 }
 
-// Addresses the hostname leads to in the end.
+// Addresses that the hostname resolves to.
 func (o DnsRecordsOutput) ResolvedAddresses() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v DnsRecords) []string { return v.ResolvedAddresses }).(pulumi.StringArrayOutput)
 }
 
-// Name server in charge, if there is one.
+// Authoritative name server, if there is one.
 func (o DnsRecordsOutput) Soa() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v DnsRecords) *string { return v.Soa }).(pulumi.StringPtrOutput)
 }
@@ -914,7 +914,7 @@ func (o DnsRecordsPtrOutput) OwnershipTxt() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
-// Addresses the hostname leads to in the end.
+// Addresses that the hostname resolves to.
 func (o DnsRecordsPtrOutput) ResolvedAddresses() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *DnsRecords) []string {
 		if v == nil {
@@ -924,7 +924,7 @@ func (o DnsRecordsPtrOutput) ResolvedAddresses() pulumi.StringArrayOutput {
 	}).(pulumi.StringArrayOutput)
 }
 
-// Name server in charge, if there is one.
+// Authoritative name server, if there is one.
 func (o DnsRecordsPtrOutput) Soa() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *DnsRecords) *string {
 		if v == nil {
@@ -1344,7 +1344,7 @@ func (o EnvFromArrayOutput) Index(i pulumi.IntInput) EnvFromOutput {
 
 // One of `Fleet.machines`. The Machines that serve, by name.
 type FleetMember struct {
-	// Digest of the image that it runs, `sha256:` and 64 digits.
+	// Digest of the image that it runs: `sha256:` and 64 hexadecimal digits.
 	Digest *string `pulumi:"digest"`
 	// Id of the Machine, `app/machineId`.
 	Id string `pulumi:"id"`
@@ -1375,7 +1375,7 @@ func (o FleetMemberOutput) ToFleetMemberOutputWithContext(ctx context.Context) F
 	return o
 }
 
-// Digest of the image that it runs, `sha256:` and 64 digits.
+// Digest of the image that it runs: `sha256:` and 64 hexadecimal digits.
 func (o FleetMemberOutput) Digest() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v FleetMember) *string { return v.Digest }).(pulumi.StringPtrOutput)
 }
@@ -1430,25 +1430,25 @@ func (o FleetMemberArrayOutput) Index(i pulumi.IntInput) FleetMemberOutput {
 	}).(FleetMemberOutput)
 }
 
-// How the Machines are changed from one configuration to the next; rolling when left out.
+// The strategy by which Machines get a new configuration; `rolling` when left out.
 type FleetStrategy struct {
 	// Number of canaries; 1 when left out. For `canary`.
 	Count *int `pulumi:"count"`
-	// How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+	// How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
 	Drain *string `pulumi:"drain"`
-	// Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+	// Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
 	KeepOld *bool `pulumi:"keepOld"`
 	// How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
 	MaxSurge *string `pulumi:"maxSurge"`
 	// How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
 	MaxUnavailable *string `pulumi:"maxUnavailable"`
-	// Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+	// Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
 	MinHealthySeconds *int `pulumi:"minHealthySeconds"`
 	// How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
 	Observe *string `pulumi:"observe"`
-	// `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+	// `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
 	Promote *FleetStrategyPromote `pulumi:"promote"`
-	// `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+	// `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
 	Type *FleetStrategyType `pulumi:"type"`
 }
 
@@ -1463,25 +1463,25 @@ type FleetStrategyInput interface {
 	ToFleetStrategyOutputWithContext(context.Context) FleetStrategyOutput
 }
 
-// How the Machines are changed from one configuration to the next; rolling when left out.
+// The strategy by which Machines get a new configuration; `rolling` when left out.
 type FleetStrategyArgs struct {
 	// Number of canaries; 1 when left out. For `canary`.
 	Count pulumi.IntPtrInput `pulumi:"count"`
-	// How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+	// How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
 	Drain pulumi.StringPtrInput `pulumi:"drain"`
-	// Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+	// Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
 	KeepOld pulumi.BoolPtrInput `pulumi:"keepOld"`
 	// How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
 	MaxSurge pulumi.StringPtrInput `pulumi:"maxSurge"`
 	// How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
 	MaxUnavailable pulumi.StringPtrInput `pulumi:"maxUnavailable"`
-	// Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+	// Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
 	MinHealthySeconds pulumi.IntPtrInput `pulumi:"minHealthySeconds"`
 	// How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
 	Observe pulumi.StringPtrInput `pulumi:"observe"`
-	// `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+	// `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
 	Promote FleetStrategyPromotePtrInput `pulumi:"promote"`
-	// `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+	// `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
 	Type FleetStrategyTypePtrInput `pulumi:"type"`
 }
 
@@ -1538,7 +1538,7 @@ func (i *fleetStrategyPtrType) ToFleetStrategyPtrOutputWithContext(ctx context.C
 	return pulumi.ToOutputWithContext(ctx, i).(FleetStrategyPtrOutput)
 }
 
-// How the Machines are changed from one configuration to the next; rolling when left out.
+// The strategy by which Machines get a new configuration; `rolling` when left out.
 type FleetStrategyOutput struct{ *pulumi.OutputState }
 
 func (FleetStrategyOutput) ElementType() reflect.Type {
@@ -1568,12 +1568,12 @@ func (o FleetStrategyOutput) Count() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v FleetStrategy) *int { return v.Count }).(pulumi.IntPtrOutput)
 }
 
-// How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+// How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
 func (o FleetStrategyOutput) Drain() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v FleetStrategy) *string { return v.Drain }).(pulumi.StringPtrOutput)
 }
 
-// Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+// Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
 func (o FleetStrategyOutput) KeepOld() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v FleetStrategy) *bool { return v.KeepOld }).(pulumi.BoolPtrOutput)
 }
@@ -1588,7 +1588,7 @@ func (o FleetStrategyOutput) MaxUnavailable() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v FleetStrategy) *string { return v.MaxUnavailable }).(pulumi.StringPtrOutput)
 }
 
-// Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+// Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
 func (o FleetStrategyOutput) MinHealthySeconds() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v FleetStrategy) *int { return v.MinHealthySeconds }).(pulumi.IntPtrOutput)
 }
@@ -1598,12 +1598,12 @@ func (o FleetStrategyOutput) Observe() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v FleetStrategy) *string { return v.Observe }).(pulumi.StringPtrOutput)
 }
 
-// `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+// `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
 func (o FleetStrategyOutput) Promote() FleetStrategyPromotePtrOutput {
 	return o.ApplyT(func(v FleetStrategy) *FleetStrategyPromote { return v.Promote }).(FleetStrategyPromotePtrOutput)
 }
 
-// `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+// `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
 func (o FleetStrategyOutput) Type() FleetStrategyTypePtrOutput {
 	return o.ApplyT(func(v FleetStrategy) *FleetStrategyType { return v.Type }).(FleetStrategyTypePtrOutput)
 }
@@ -1642,7 +1642,7 @@ func (o FleetStrategyPtrOutput) Count() pulumi.IntPtrOutput {
 	}).(pulumi.IntPtrOutput)
 }
 
-// How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+// How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
 func (o FleetStrategyPtrOutput) Drain() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *FleetStrategy) *string {
 		if v == nil {
@@ -1652,7 +1652,7 @@ func (o FleetStrategyPtrOutput) Drain() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
-// Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+// Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
 func (o FleetStrategyPtrOutput) KeepOld() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v *FleetStrategy) *bool {
 		if v == nil {
@@ -1682,7 +1682,7 @@ func (o FleetStrategyPtrOutput) MaxUnavailable() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
-// Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+// Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
 func (o FleetStrategyPtrOutput) MinHealthySeconds() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *FleetStrategy) *int {
 		if v == nil {
@@ -1702,7 +1702,7 @@ func (o FleetStrategyPtrOutput) Observe() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
-// `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+// `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
 func (o FleetStrategyPtrOutput) Promote() FleetStrategyPromotePtrOutput {
 	return o.ApplyT(func(v *FleetStrategy) *FleetStrategyPromote {
 		if v == nil {
@@ -1712,7 +1712,7 @@ func (o FleetStrategyPtrOutput) Promote() FleetStrategyPromotePtrOutput {
 	}).(FleetStrategyPromotePtrOutput)
 }
 
-// `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+// `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
 func (o FleetStrategyPtrOutput) Type() FleetStrategyTypePtrOutput {
 	return o.ApplyT(func(v *FleetStrategy) *FleetStrategyType {
 		if v == nil {
@@ -1722,11 +1722,11 @@ func (o FleetStrategyPtrOutput) Type() FleetStrategyTypePtrOutput {
 	}).(FleetStrategyTypePtrOutput)
 }
 
-// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+// Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
 type FleetVolume struct {
-	// Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+	// Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
 	Adopt []string `pulumi:"adopt"`
-	// Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+	// Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only.
 	Copy *bool `pulumi:"copy"`
 	// Whether new volumes are encrypted; true when left out.
 	Encrypted *bool `pulumi:"encrypted"`
@@ -1734,7 +1734,7 @@ type FleetVolume struct {
 	Path string `pulumi:"path"`
 	// Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
 	SizeGb *int `pulumi:"sizeGb"`
-	// Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+	// Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
 	SnapshotRetention *int `pulumi:"snapshotRetention"`
 }
 
@@ -1749,11 +1749,11 @@ type FleetVolumeInput interface {
 	ToFleetVolumeOutputWithContext(context.Context) FleetVolumeOutput
 }
 
-// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+// Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
 type FleetVolumeArgs struct {
-	// Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+	// Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
 	Adopt pulumi.StringArrayInput `pulumi:"adopt"`
-	// Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+	// Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only.
 	Copy pulumi.BoolPtrInput `pulumi:"copy"`
 	// Whether new volumes are encrypted; true when left out.
 	Encrypted pulumi.BoolPtrInput `pulumi:"encrypted"`
@@ -1761,7 +1761,7 @@ type FleetVolumeArgs struct {
 	Path pulumi.StringInput `pulumi:"path"`
 	// Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
 	SizeGb pulumi.IntPtrInput `pulumi:"sizeGb"`
-	// Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+	// Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
 	SnapshotRetention pulumi.IntPtrInput `pulumi:"snapshotRetention"`
 }
 
@@ -1818,7 +1818,7 @@ func (i *fleetVolumePtrType) ToFleetVolumePtrOutputWithContext(ctx context.Conte
 	return pulumi.ToOutputWithContext(ctx, i).(FleetVolumePtrOutput)
 }
 
-// Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+// Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
 type FleetVolumeOutput struct{ *pulumi.OutputState }
 
 func (FleetVolumeOutput) ElementType() reflect.Type {
@@ -1843,12 +1843,12 @@ func (o FleetVolumeOutput) ToFleetVolumePtrOutputWithContext(ctx context.Context
 	}).(FleetVolumePtrOutput)
 }
 
-// Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+// Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
 func (o FleetVolumeOutput) Adopt() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v FleetVolume) []string { return v.Adopt }).(pulumi.StringArrayOutput)
 }
 
-// Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+// Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only.
 func (o FleetVolumeOutput) Copy() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v FleetVolume) *bool { return v.Copy }).(pulumi.BoolPtrOutput)
 }
@@ -1868,7 +1868,7 @@ func (o FleetVolumeOutput) SizeGb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v FleetVolume) *int { return v.SizeGb }).(pulumi.IntPtrOutput)
 }
 
-// Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+// Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
 func (o FleetVolumeOutput) SnapshotRetention() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v FleetVolume) *int { return v.SnapshotRetention }).(pulumi.IntPtrOutput)
 }
@@ -1897,7 +1897,7 @@ func (o FleetVolumePtrOutput) Elem() FleetVolumeOutput {
 	}).(FleetVolumeOutput)
 }
 
-// Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+// Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
 func (o FleetVolumePtrOutput) Adopt() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *FleetVolume) []string {
 		if v == nil {
@@ -1907,7 +1907,7 @@ func (o FleetVolumePtrOutput) Adopt() pulumi.StringArrayOutput {
 	}).(pulumi.StringArrayOutput)
 }
 
-// Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+// Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only.
 func (o FleetVolumePtrOutput) Copy() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v *FleetVolume) *bool {
 		if v == nil {
@@ -1947,7 +1947,7 @@ func (o FleetVolumePtrOutput) SizeGb() pulumi.IntPtrOutput {
 	}).(pulumi.IntPtrOutput)
 }
 
-// Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+// Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
 func (o FleetVolumePtrOutput) SnapshotRetention() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *FleetVolume) *int {
 		if v == nil {
@@ -1959,7 +1959,7 @@ func (o FleetVolumePtrOutput) SnapshotRetention() pulumi.IntPtrOutput {
 
 // One of `getRegions.regions`. The regions.
 type GetRegionsRegion struct {
-	// Room left, in Machines.
+	// Number of Machines that still fit into the region.
 	Capacity *int `pulumi:"capacity"`
 	// Code of the region, for example `ams`.
 	Code string `pulumi:"code"`
@@ -1996,7 +1996,7 @@ func (o GetRegionsRegionOutput) ToGetRegionsRegionOutputWithContext(ctx context.
 	return o
 }
 
-// Room left, in Machines.
+// Number of Machines that still fit into the region.
 func (o GetRegionsRegionOutput) Capacity() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v GetRegionsRegion) *int { return v.Capacity }).(pulumi.IntPtrOutput)
 }
@@ -2177,7 +2177,7 @@ func (o HttpHeaderArrayOutput) Index(i pulumi.IntInput) HttpHeaderOutput {
 
 // The image that runs.
 type ImageDetails struct {
-	// `sha256:` and the digest.
+	// Digest, with `sha256:` before it.
 	Digest *string `pulumi:"digest"`
 	// Labels of the image.
 	Labels map[string]string `pulumi:"labels"`
@@ -2204,7 +2204,7 @@ func (o ImageDetailsOutput) ToImageDetailsOutputWithContext(ctx context.Context)
 	return o
 }
 
-// `sha256:` and the digest.
+// Digest, with `sha256:` before it.
 func (o ImageDetailsOutput) Digest() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v ImageDetails) *string { return v.Digest }).(pulumi.StringPtrOutput)
 }
@@ -2253,7 +2253,7 @@ func (o ImageDetailsPtrOutput) Elem() ImageDetailsOutput {
 	}).(ImageDetailsOutput)
 }
 
-// `sha256:` and the digest.
+// Digest, with `sha256:` before it.
 func (o ImageDetailsPtrOutput) Digest() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *ImageDetails) *string {
 		if v == nil {
@@ -2814,7 +2814,7 @@ func (o MachineCheckMapOutput) MapIndex(k pulumi.StringInput) MachineCheckOutput
 	}).(MachineCheckOutput)
 }
 
-// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+// Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 type MachineConfig struct {
 	// Whether the Machine destroys itself once its main process has ended. Default: `false`.
 	AutoDestroy *bool `pulumi:"autoDestroy"`
@@ -2830,9 +2830,9 @@ type MachineConfig struct {
 	DisableMachineAutostart *bool `pulumi:"disableMachineAutostart"`
 	// Name resolution in the Machine.
 	Dns *MachineDns `pulumi:"dns"`
-	// Environment variables. Mark a value secret in the program to keep it out of sight.
+	// Environment variables. Mark a value as secret in the program to hide it in outputs.
 	Env map[string]string `pulumi:"env"`
-	// Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.
+	// Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item.
 	Extra map[string]interface{} `pulumi:"extra"`
 	// Files written before the Machine starts.
 	Files []MachineFile `pulumi:"files"`
@@ -2885,7 +2885,7 @@ type MachineConfigInput interface {
 	ToMachineConfigOutputWithContext(context.Context) MachineConfigOutput
 }
 
-// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+// Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 type MachineConfigArgs struct {
 	// Whether the Machine destroys itself once its main process has ended. Default: `false`.
 	AutoDestroy pulumi.BoolPtrInput `pulumi:"autoDestroy"`
@@ -2901,9 +2901,9 @@ type MachineConfigArgs struct {
 	DisableMachineAutostart pulumi.BoolPtrInput `pulumi:"disableMachineAutostart"`
 	// Name resolution in the Machine.
 	Dns MachineDnsPtrInput `pulumi:"dns"`
-	// Environment variables. Mark a value secret in the program to keep it out of sight.
+	// Environment variables. Mark a value as secret in the program to hide it in outputs.
 	Env pulumi.StringMapInput `pulumi:"env"`
-	// Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.
+	// Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item.
 	Extra pulumi.MapInput `pulumi:"extra"`
 	// Files written before the Machine starts.
 	Files MachineFileArrayInput `pulumi:"files"`
@@ -2957,7 +2957,7 @@ func (i MachineConfigArgs) ToMachineConfigOutputWithContext(ctx context.Context)
 	return pulumi.ToOutputWithContext(ctx, i).(MachineConfigOutput)
 }
 
-// Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+// Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 type MachineConfigOutput struct{ *pulumi.OutputState }
 
 func (MachineConfigOutput) ElementType() reflect.Type {
@@ -3004,12 +3004,12 @@ func (o MachineConfigOutput) Dns() MachineDnsPtrOutput {
 	return o.ApplyT(func(v MachineConfig) *MachineDns { return v.Dns }).(MachineDnsPtrOutput)
 }
 
-// Environment variables. Mark a value secret in the program to keep it out of sight.
+// Environment variables. Mark a value as secret in the program to hide it in outputs.
 func (o MachineConfigOutput) Env() pulumi.StringMapOutput {
 	return o.ApplyT(func(v MachineConfig) map[string]string { return v.Env }).(pulumi.StringMapOutput)
 }
 
-// Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.
+// Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item.
 func (o MachineConfigOutput) Extra() pulumi.MapOutput {
 	return o.ApplyT(func(v MachineConfig) map[string]interface{} { return v.Extra }).(pulumi.MapOutput)
 }
@@ -3192,7 +3192,7 @@ func (o MachineConfigPtrOutput) Dns() MachineDnsPtrOutput {
 	}).(MachineDnsPtrOutput)
 }
 
-// Environment variables. Mark a value secret in the program to keep it out of sight.
+// Environment variables. Mark a value as secret in the program to hide it in outputs.
 func (o MachineConfigPtrOutput) Env() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *MachineConfig) map[string]string {
 		if v == nil {
@@ -3202,7 +3202,7 @@ func (o MachineConfigPtrOutput) Env() pulumi.StringMapOutput {
 	}).(pulumi.StringMapOutput)
 }
 
-// Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.
+// Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item.
 func (o MachineConfigPtrOutput) Extra() pulumi.MapOutput {
 	return o.ApplyT(func(v *MachineConfig) map[string]interface{} {
 		if v == nil {
@@ -4568,7 +4568,7 @@ type MachineDetails struct {
 	App string `pulumi:"app"`
 	// Results of the checks.
 	Checks []CheckResult `pulumi:"checks"`
-	// The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
+	// The configuration, with the fields of a Machine's `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable.
 	Config *MachineConfig `pulumi:"config"`
 	// State of every container.
 	Containers []ContainerDetails `pulumi:"containers"`
@@ -4625,7 +4625,7 @@ func (o MachineDetailsOutput) Checks() CheckResultArrayOutput {
 	return o.ApplyT(func(v MachineDetails) []CheckResult { return v.Checks }).(CheckResultArrayOutput)
 }
 
-// The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
+// The configuration, with the fields of a Machine's `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable.
 func (o MachineDetailsOutput) Config() MachineConfigPtrOutput {
 	return o.ApplyT(func(v MachineDetails) *MachineConfig { return v.Config }).(MachineConfigPtrOutput)
 }
@@ -5198,7 +5198,7 @@ type MachineEventDetails struct {
 	Id *string `pulumi:"id"`
 	// Details; for an exit, `restart_count`, and `exit_event` with `exit_code`, `oom_killed`, `requested_stop`, `restarting`, `error`, `last_lines` (the last lines that the program wrote) and more.
 	Request map[string]interface{} `pulumi:"request"`
-	// `user` (asked for through the API) or `flyd` (the host).
+	// `user` (requested through the API) or `flyd` (the host).
 	Source *string `pulumi:"source"`
 	// State of the Machine after the event.
 	Status *string `pulumi:"status"`
@@ -5233,7 +5233,7 @@ func (o MachineEventDetailsOutput) Request() pulumi.MapOutput {
 	return o.ApplyT(func(v MachineEventDetails) map[string]interface{} { return v.Request }).(pulumi.MapOutput)
 }
 
-// `user` (asked for through the API) or `flyd` (the host).
+// `user` (requested through the API) or `flyd` (the host).
 func (o MachineEventDetailsOutput) Source() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v MachineEventDetails) *string { return v.Source }).(pulumi.StringPtrOutput)
 }
@@ -5281,7 +5281,7 @@ type MachineFile struct {
 	ImageConfig *string `pulumi:"imageConfig"`
 	// Permission bits as chmod takes them.
 	Mode *int `pulumi:"mode"`
-	// Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+	// Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
 	RawValue *string `pulumi:"rawValue"`
 	// App secret that holds the contents in base64.
 	SecretName *string `pulumi:"secretName"`
@@ -5306,7 +5306,7 @@ type MachineFileArgs struct {
 	ImageConfig pulumi.StringPtrInput `pulumi:"imageConfig"`
 	// Permission bits as chmod takes them.
 	Mode pulumi.IntPtrInput `pulumi:"mode"`
-	// Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+	// Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
 	RawValue pulumi.StringPtrInput `pulumi:"rawValue"`
 	// App secret that holds the contents in base64.
 	SecretName pulumi.StringPtrInput `pulumi:"secretName"`
@@ -5379,7 +5379,7 @@ func (o MachineFileOutput) Mode() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v MachineFile) *int { return v.Mode }).(pulumi.IntPtrOutput)
 }
 
-// Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+// Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
 func (o MachineFileOutput) RawValue() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v MachineFile) *string { return v.RawValue }).(pulumi.StringPtrOutput)
 }
@@ -5730,7 +5730,7 @@ func (o MachineGuestPtrOutput) RequiredHostFeatures() pulumi.StringArrayOutput {
 
 // The image that runs.
 type MachineImageRef struct {
-	// `sha256:` and the digest.
+	// Digest, with `sha256:` before it.
 	Digest *string `pulumi:"digest"`
 	// Registry.
 	Registry *string `pulumi:"registry"`
@@ -5755,7 +5755,7 @@ func (o MachineImageRefOutput) ToMachineImageRefOutputWithContext(ctx context.Co
 	return o
 }
 
-// `sha256:` and the digest.
+// Digest, with `sha256:` before it.
 func (o MachineImageRefOutput) Digest() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v MachineImageRef) *string { return v.Digest }).(pulumi.StringPtrOutput)
 }
@@ -5799,7 +5799,7 @@ func (o MachineImageRefPtrOutput) Elem() MachineImageRefOutput {
 	}).(MachineImageRefOutput)
 }
 
-// `sha256:` and the digest.
+// Digest, with `sha256:` before it.
 func (o MachineImageRefPtrOutput) Digest() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *MachineImageRef) *string {
 		if v == nil {
@@ -7306,7 +7306,7 @@ func (o MachineServiceCheckArrayOutput) Index(i pulumi.IntInput) MachineServiceC
 
 // How much the proxy sends to one Machine.
 type MachineServiceConcurrency struct {
-	// Count at which the proxy sends no more.
+	// Count at which the proxy sends no more to the Machine.
 	HardLimit *int `pulumi:"hardLimit"`
 	// Count above which the proxy prefers other Machines. Default: `20`.
 	SoftLimit *int `pulumi:"softLimit"`
@@ -7327,7 +7327,7 @@ type MachineServiceConcurrencyInput interface {
 
 // How much the proxy sends to one Machine.
 type MachineServiceConcurrencyArgs struct {
-	// Count at which the proxy sends no more.
+	// Count at which the proxy sends no more to the Machine.
 	HardLimit pulumi.IntPtrInput `pulumi:"hardLimit"`
 	// Count above which the proxy prefers other Machines. Default: `20`.
 	SoftLimit pulumi.IntPtrInput `pulumi:"softLimit"`
@@ -7413,7 +7413,7 @@ func (o MachineServiceConcurrencyOutput) ToMachineServiceConcurrencyPtrOutputWit
 	}).(MachineServiceConcurrencyPtrOutput)
 }
 
-// Count at which the proxy sends no more.
+// Count at which the proxy sends no more to the Machine.
 func (o MachineServiceConcurrencyOutput) HardLimit() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v MachineServiceConcurrency) *int { return v.HardLimit }).(pulumi.IntPtrOutput)
 }
@@ -7452,7 +7452,7 @@ func (o MachineServiceConcurrencyPtrOutput) Elem() MachineServiceConcurrencyOutp
 	}).(MachineServiceConcurrencyOutput)
 }
 
-// Count at which the proxy sends no more.
+// Count at which the proxy sends no more to the Machine.
 func (o MachineServiceConcurrencyPtrOutput) HardLimit() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *MachineServiceConcurrency) *int {
 		if v == nil {
@@ -7492,7 +7492,7 @@ type MachineServicePort struct {
 	Handlers []MachineServicePortHandler `pulumi:"handlers"`
 	// Options of the `http` handler.
 	HttpOptions *MachineServicePortHttpOptions `pulumi:"httpOptions"`
-	// Public port; either this or `startPort` with `endPort`.
+	// Public port; set either this or `startPort` with `endPort`.
 	Port *int `pulumi:"port"`
 	// Options of the `proxy_proto` handler.
 	ProxyProtoOptions *MachineServicePortProxyProtoOptions `pulumi:"proxyProtoOptions"`
@@ -7523,7 +7523,7 @@ type MachineServicePortArgs struct {
 	Handlers MachineServicePortHandlerArrayInput `pulumi:"handlers"`
 	// Options of the `http` handler.
 	HttpOptions MachineServicePortHttpOptionsPtrInput `pulumi:"httpOptions"`
-	// Public port; either this or `startPort` with `endPort`.
+	// Public port; set either this or `startPort` with `endPort`.
 	Port pulumi.IntPtrInput `pulumi:"port"`
 	// Options of the `proxy_proto` handler.
 	ProxyProtoOptions MachineServicePortProxyProtoOptionsPtrInput `pulumi:"proxyProtoOptions"`
@@ -7605,7 +7605,7 @@ func (o MachineServicePortOutput) HttpOptions() MachineServicePortHttpOptionsPtr
 	return o.ApplyT(func(v MachineServicePort) *MachineServicePortHttpOptions { return v.HttpOptions }).(MachineServicePortHttpOptionsPtrOutput)
 }
 
-// Public port; either this or `startPort` with `endPort`.
+// Public port; set either this or `startPort` with `endPort`.
 func (o MachineServicePortOutput) Port() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v MachineServicePort) *int { return v.Port }).(pulumi.IntPtrOutput)
 }
@@ -7882,7 +7882,7 @@ func (o MachineServicePortHttpOptionsPtrOutput) Response() MachineServicePortHtt
 
 // One of `MachineServicePortHttpOptions.replayCache`. Where replayed requests are remembered.
 type MachineServicePortHttpOptionsReplayCache struct {
-	// Whether a request may ask for the cache to be left out.
+	// Whether a request may bypass the cache.
 	AllowBypass *bool `pulumi:"allowBypass"`
 	// Name of the cookie or header.
 	Name *string `pulumi:"name"`
@@ -7907,7 +7907,7 @@ type MachineServicePortHttpOptionsReplayCacheInput interface {
 
 // One of `MachineServicePortHttpOptions.replayCache`. Where replayed requests are remembered.
 type MachineServicePortHttpOptionsReplayCacheArgs struct {
-	// Whether a request may ask for the cache to be left out.
+	// Whether a request may bypass the cache.
 	AllowBypass pulumi.BoolPtrInput `pulumi:"allowBypass"`
 	// Name of the cookie or header.
 	Name pulumi.StringPtrInput `pulumi:"name"`
@@ -7971,7 +7971,7 @@ func (o MachineServicePortHttpOptionsReplayCacheOutput) ToMachineServicePortHttp
 	return o
 }
 
-// Whether a request may ask for the cache to be left out.
+// Whether a request may bypass the cache.
 func (o MachineServicePortHttpOptionsReplayCacheOutput) AllowBypass() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v MachineServicePortHttpOptionsReplayCache) *bool { return v.AllowBypass }).(pulumi.BoolPtrOutput)
 }
@@ -8923,7 +8923,7 @@ func (o MachineStopConfigPtrOutput) Timeout() pulumi.StringPtrOutput {
 
 // One of `getMachineVersions.versions`. The versions, newest first.
 type MachineVersionDetails struct {
-	// Configuration of that version, as a Machine takes it.
+	// Configuration of that version, with the fields of a Machine's `config`.
 	Config *MachineConfig `pulumi:"config"`
 	// Identifier of the version, 26 characters.
 	Version *string `pulumi:"version"`
@@ -8944,7 +8944,7 @@ func (o MachineVersionDetailsOutput) ToMachineVersionDetailsOutputWithContext(ct
 	return o
 }
 
-// Configuration of that version, as a Machine takes it.
+// Configuration of that version, with the fields of a Machine's `config`.
 func (o MachineVersionDetailsOutput) Config() MachineConfigPtrOutput {
 	return o.ApplyT(func(v MachineVersionDetails) *MachineConfig { return v.Config }).(MachineConfigPtrOutput)
 }
@@ -9421,11 +9421,11 @@ type OrgVolumeDetails struct {
 	Name *string `pulumi:"name"`
 	// Region of the volume.
 	Region *string `pulumi:"region"`
-	// Features asked of the host.
+	// Features that the host must offer.
 	RequiredHostFeatures []string `pulumi:"requiredHostFeatures"`
 	// Size in GB.
 	SizeGb *int `pulumi:"sizeGb"`
-	// Days a snapshot is kept.
+	// Days that a snapshot is stored.
 	SnapshotRetention *int `pulumi:"snapshotRetention"`
 	// `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
 	State *string `pulumi:"state"`
@@ -9549,7 +9549,7 @@ func (o OrgVolumeDetailsOutput) Region() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.Region }).(pulumi.StringPtrOutput)
 }
 
-// Features asked of the host.
+// Features that the host must offer.
 func (o OrgVolumeDetailsOutput) RequiredHostFeatures() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v OrgVolumeDetails) []string { return v.RequiredHostFeatures }).(pulumi.StringArrayOutput)
 }
@@ -9559,7 +9559,7 @@ func (o OrgVolumeDetailsOutput) SizeGb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v OrgVolumeDetails) *int { return v.SizeGb }).(pulumi.IntPtrOutput)
 }
 
-// Days a snapshot is kept.
+// Days that a snapshot is stored.
 func (o OrgVolumeDetailsOutput) SnapshotRetention() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v OrgVolumeDetails) *int { return v.SnapshotRetention }).(pulumi.IntPtrOutput)
 }
@@ -9831,7 +9831,7 @@ func (o PostgresBackupDetailsArrayOutput) Index(i pulumi.IntInput) PostgresBacku
 	}).(PostgresBackupDetailsOutput)
 }
 
-// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+// Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 type PostgresClusterFork struct {
 	// Cluster to copy: the `id` of a PostgresCluster.
 	Cluster string `pulumi:"cluster"`
@@ -9848,7 +9848,7 @@ type PostgresClusterForkInput interface {
 	ToPostgresClusterForkOutputWithContext(context.Context) PostgresClusterForkOutput
 }
 
-// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+// Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 type PostgresClusterForkArgs struct {
 	// Cluster to copy: the `id` of a PostgresCluster.
 	Cluster pulumi.StringInput `pulumi:"cluster"`
@@ -9907,7 +9907,7 @@ func (i *postgresClusterForkPtrType) ToPostgresClusterForkPtrOutputWithContext(c
 	return pulumi.ToOutputWithContext(ctx, i).(PostgresClusterForkPtrOutput)
 }
 
-// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+// Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 type PostgresClusterForkOutput struct{ *pulumi.OutputState }
 
 func (PostgresClusterForkOutput) ElementType() reflect.Type {
@@ -9971,7 +9971,7 @@ func (o PostgresClusterForkPtrOutput) Cluster() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
-// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 type PostgresClusterRestore struct {
 	// Backup to restore: the `id` of a PostgresBackup.
 	BackupId *string `pulumi:"backupId"`
@@ -9992,7 +9992,7 @@ type PostgresClusterRestoreInput interface {
 	ToPostgresClusterRestoreOutputWithContext(context.Context) PostgresClusterRestoreOutput
 }
 
-// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 type PostgresClusterRestoreArgs struct {
 	// Backup to restore: the `id` of a PostgresBackup.
 	BackupId pulumi.StringPtrInput `pulumi:"backupId"`
@@ -10055,7 +10055,7 @@ func (i *postgresClusterRestorePtrType) ToPostgresClusterRestorePtrOutputWithCon
 	return pulumi.ToOutputWithContext(ctx, i).(PostgresClusterRestorePtrOutput)
 }
 
-// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 type PostgresClusterRestoreOutput struct{ *pulumi.OutputState }
 
 func (PostgresClusterRestoreOutput) ElementType() reflect.Type {
@@ -10300,7 +10300,7 @@ type PostgresExtensionDetails struct {
 	Installed *PostgresExtensionDetailsInstalled `pulumi:"installed"`
 	// Name of the extension.
 	Name string `pulumi:"name"`
-	// Whether it belongs to the platform and stays.
+	// Whether it belongs to the platform and cannot be removed.
 	System *bool `pulumi:"system"`
 }
 
@@ -10339,7 +10339,7 @@ func (o PostgresExtensionDetailsOutput) Name() pulumi.StringOutput {
 	return o.ApplyT(func(v PostgresExtensionDetails) string { return v.Name }).(pulumi.StringOutput)
 }
 
-// Whether it belongs to the platform and stays.
+// Whether it belongs to the platform and cannot be removed.
 func (o PostgresExtensionDetailsOutput) System() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v PostgresExtensionDetails) *bool { return v.System }).(pulumi.BoolPtrOutput)
 }
@@ -10561,7 +10561,7 @@ func (o PostgresUserDetailsArrayOutput) Index(i pulumi.IntInput) PostgresUserDet
 	}).(PostgresUserDetailsOutput)
 }
 
-// One of `getMachineProcesses.processes`. The processes, in the order asked for.
+// One of `getMachineProcesses.processes`. The processes, in the requested order.
 type ProcessDetails struct {
 	// Command line.
 	Command *string `pulumi:"command"`
@@ -10581,7 +10581,7 @@ type ProcessDetails struct {
 	Stime *int `pulumi:"stime"`
 }
 
-// One of `getMachineProcesses.processes`. The processes, in the order asked for.
+// One of `getMachineProcesses.processes`. The processes, in the requested order.
 type ProcessDetailsOutput struct{ *pulumi.OutputState }
 
 func (ProcessDetailsOutput) ElementType() reflect.Type {
@@ -10818,11 +10818,11 @@ func (o ProcessSecretArrayOutput) Index(i pulumi.IntInput) ProcessSecretOutput {
 	}).(ProcessSecretOutput)
 }
 
-// How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+// The service to read the Machines of `from` from. When left out, it is this stack's service, with its token.
 type ReleaseSource struct {
 	// Base URL of its service; this stack's when left out.
 	Endpoint *string `pulumi:"endpoint"`
-	// A token that may read its Machines. One that the preview does not know yet is used in the update.
+	// Token that may read its Machines. If the preview does not know it yet, it is used in the update.
 	Token string `pulumi:"token"`
 }
 
@@ -10837,11 +10837,11 @@ type ReleaseSourceInput interface {
 	ToReleaseSourceOutputWithContext(context.Context) ReleaseSourceOutput
 }
 
-// How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+// The service to read the Machines of `from` from. When left out, it is this stack's service, with its token.
 type ReleaseSourceArgs struct {
 	// Base URL of its service; this stack's when left out.
 	Endpoint pulumi.StringPtrInput `pulumi:"endpoint"`
-	// A token that may read its Machines. One that the preview does not know yet is used in the update.
+	// Token that may read its Machines. If the preview does not know it yet, it is used in the update.
 	Token pulumi.StringInput `pulumi:"token"`
 }
 
@@ -10898,7 +10898,7 @@ func (i *releaseSourcePtrType) ToReleaseSourcePtrOutputWithContext(ctx context.C
 	return pulumi.ToOutputWithContext(ctx, i).(ReleaseSourcePtrOutput)
 }
 
-// How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+// The service to read the Machines of `from` from. When left out, it is this stack's service, with its token.
 type ReleaseSourceOutput struct{ *pulumi.OutputState }
 
 func (ReleaseSourceOutput) ElementType() reflect.Type {
@@ -10928,7 +10928,7 @@ func (o ReleaseSourceOutput) Endpoint() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v ReleaseSource) *string { return v.Endpoint }).(pulumi.StringPtrOutput)
 }
 
-// A token that may read its Machines. One that the preview does not know yet is used in the update.
+// Token that may read its Machines. If the preview does not know it yet, it is used in the update.
 func (o ReleaseSourceOutput) Token() pulumi.StringOutput {
 	return o.ApplyT(func(v ReleaseSource) string { return v.Token }).(pulumi.StringOutput)
 }
@@ -10967,7 +10967,7 @@ func (o ReleaseSourcePtrOutput) Endpoint() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
-// A token that may read its Machines. One that the preview does not know yet is used in the update.
+// Token that may read its Machines. If the preview does not know it yet, it is used in the update.
 func (o ReleaseSourcePtrOutput) Token() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *ReleaseSource) *string {
 		if v == nil {
@@ -10977,11 +10977,11 @@ func (o ReleaseSourcePtrOutput) Token() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
-// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+// Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
 type ReloadTriggers struct {
 	// Signal for the main process; SIGHUP when left out.
 	Signal *ReloadTriggersSignal `pulumi:"signal"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
 	Triggers map[string]string `pulumi:"triggers"`
 }
 
@@ -10996,11 +10996,11 @@ type ReloadTriggersInput interface {
 	ToReloadTriggersOutputWithContext(context.Context) ReloadTriggersOutput
 }
 
-// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+// Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
 type ReloadTriggersArgs struct {
 	// Signal for the main process; SIGHUP when left out.
 	Signal ReloadTriggersSignalPtrInput `pulumi:"signal"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
 	Triggers pulumi.StringMapInput `pulumi:"triggers"`
 }
 
@@ -11057,7 +11057,7 @@ func (i *reloadTriggersPtrType) ToReloadTriggersPtrOutputWithContext(ctx context
 	return pulumi.ToOutputWithContext(ctx, i).(ReloadTriggersPtrOutput)
 }
 
-// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+// Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
 type ReloadTriggersOutput struct{ *pulumi.OutputState }
 
 func (ReloadTriggersOutput) ElementType() reflect.Type {
@@ -11087,7 +11087,7 @@ func (o ReloadTriggersOutput) Signal() ReloadTriggersSignalPtrOutput {
 	return o.ApplyT(func(v ReloadTriggers) *ReloadTriggersSignal { return v.Signal }).(ReloadTriggersSignalPtrOutput)
 }
 
-// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+// Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
 func (o ReloadTriggersOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v ReloadTriggers) map[string]string { return v.Triggers }).(pulumi.StringMapOutput)
 }
@@ -11126,7 +11126,7 @@ func (o ReloadTriggersPtrOutput) Signal() ReloadTriggersSignalPtrOutput {
 	}).(ReloadTriggersSignalPtrOutput)
 }
 
-// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+// Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
 func (o ReloadTriggersPtrOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *ReloadTriggers) map[string]string {
 		if v == nil {
@@ -11136,13 +11136,13 @@ func (o ReloadTriggersPtrOutput) Triggers() pulumi.StringMapOutput {
 	}).(pulumi.StringMapOutput)
 }
 
-// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
 type RestartTriggers struct {
 	// Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
 	Signal *RestartTriggersSignal `pulumi:"signal"`
 	// Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
 	Timeout *string `pulumi:"timeout"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
 	Triggers map[string]string `pulumi:"triggers"`
 }
 
@@ -11157,13 +11157,13 @@ type RestartTriggersInput interface {
 	ToRestartTriggersOutputWithContext(context.Context) RestartTriggersOutput
 }
 
-// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
 type RestartTriggersArgs struct {
 	// Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
 	Signal RestartTriggersSignalPtrInput `pulumi:"signal"`
 	// Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
 	Timeout pulumi.StringPtrInput `pulumi:"timeout"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
 	Triggers pulumi.StringMapInput `pulumi:"triggers"`
 }
 
@@ -11220,7 +11220,7 @@ func (i *restartTriggersPtrType) ToRestartTriggersPtrOutputWithContext(ctx conte
 	return pulumi.ToOutputWithContext(ctx, i).(RestartTriggersPtrOutput)
 }
 
-// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
 type RestartTriggersOutput struct{ *pulumi.OutputState }
 
 func (RestartTriggersOutput) ElementType() reflect.Type {
@@ -11255,7 +11255,7 @@ func (o RestartTriggersOutput) Timeout() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v RestartTriggers) *string { return v.Timeout }).(pulumi.StringPtrOutput)
 }
 
-// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+// Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
 func (o RestartTriggersOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v RestartTriggers) map[string]string { return v.Triggers }).(pulumi.StringMapOutput)
 }
@@ -11304,7 +11304,7 @@ func (o RestartTriggersPtrOutput) Timeout() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
-// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+// Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
 func (o RestartTriggersPtrOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *RestartTriggers) map[string]string {
 		if v == nil {
@@ -11318,7 +11318,7 @@ func (o RestartTriggersPtrOutput) Triggers() pulumi.StringMapOutput {
 type SecretDetails struct {
 	// RFC 3339 time of creation.
 	CreatedAt *string `pulumi:"createdAt"`
-	// Changes with the value; the value cannot be found from it.
+	// Digest that changes with the value. The value cannot be derived from it.
 	Digest *string `pulumi:"digest"`
 	// Id of the secret, `app/name`, as `pulumi import` takes it.
 	Id string `pulumi:"id"`
@@ -11348,7 +11348,7 @@ func (o SecretDetailsOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v SecretDetails) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Changes with the value; the value cannot be found from it.
+// Digest that changes with the value. The value cannot be derived from it.
 func (o SecretDetailsOutput) Digest() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v SecretDetails) *string { return v.Digest }).(pulumi.StringPtrOutput)
 }
@@ -11509,11 +11509,11 @@ type VolumeDetails struct {
 	Name *string `pulumi:"name"`
 	// Region of the volume.
 	Region *string `pulumi:"region"`
-	// Features asked of the host.
+	// Features that the host must offer.
 	RequiredHostFeatures []string `pulumi:"requiredHostFeatures"`
 	// Size in GB.
 	SizeGb *int `pulumi:"sizeGb"`
-	// Days a snapshot is kept.
+	// Days that a snapshot is stored.
 	SnapshotRetention *int `pulumi:"snapshotRetention"`
 	// `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
 	State *string `pulumi:"state"`
@@ -11635,7 +11635,7 @@ func (o VolumeDetailsOutput) Region() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v VolumeDetails) *string { return v.Region }).(pulumi.StringPtrOutput)
 }
 
-// Features asked of the host.
+// Features that the host must offer.
 func (o VolumeDetailsOutput) RequiredHostFeatures() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v VolumeDetails) []string { return v.RequiredHostFeatures }).(pulumi.StringArrayOutput)
 }
@@ -11645,7 +11645,7 @@ func (o VolumeDetailsOutput) SizeGb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v VolumeDetails) *int { return v.SizeGb }).(pulumi.IntPtrOutput)
 }
 
-// Days a snapshot is kept.
+// Days that a snapshot is stored.
 func (o VolumeDetailsOutput) SnapshotRetention() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v VolumeDetails) *int { return v.SnapshotRetention }).(pulumi.IntPtrOutput)
 }
@@ -11698,7 +11698,7 @@ type VolumeSnapshotDetails struct {
 	Digest *string `pulumi:"digest"`
 	// Id of the snapshot, `app/volumeId/snapshotId`, as `pulumi import` takes it.
 	Id *string `pulumi:"id"`
-	// Days the snapshot is kept.
+	// Days that the snapshot is stored.
 	RetentionDays *int `pulumi:"retentionDays"`
 	// Stored bytes.
 	Size *int `pulumi:"size"`
@@ -11740,7 +11740,7 @@ func (o VolumeSnapshotDetailsOutput) Id() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v VolumeSnapshotDetails) *string { return v.Id }).(pulumi.StringPtrOutput)
 }
 
-// Days the snapshot is kept.
+// Days that the snapshot is stored.
 func (o VolumeSnapshotDetailsOutput) RetentionDays() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v VolumeSnapshotDetails) *int { return v.RetentionDays }).(pulumi.IntPtrOutput)
 }

@@ -11,31 +11,31 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// The release of a stack: an image by its digest, with the configuration that travels.
+// The release of a stack: an image by its digest, and the configuration that is promoted with it.
 //
-// It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` answers the record that the next stack adopts.
+// It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` returns the record that the next stack adopts.
 type Release struct {
 	pulumi.ResourceState
 
-	// Digest of the image; empty in the stack in which the release begins, because its Machines report it.
+	// Digest of the image. It is empty in the stack in which the release begins, because there the Machines report it.
 	Digest pulumi.StringOutput `pulumi:"digest"`
 	// SHA-256 of `settings`, in hexadecimal digits.
 	Hash pulumi.StringOutput `pulumi:"hash"`
-	// Image for the Machines: where the release begins as the program has it, in every stack after that with its digest.
+	// Image for the Machines. In the stack in which the release begins, it is the program's reference; in every later stack, it has the digest.
 	Image pulumi.StringOutput `pulumi:"image"`
-	// When it was promoted, in RFC 3339.
+	// RFC 3339 time at which it was promoted.
 	PromotedAt pulumi.StringPtrOutput `pulumi:"promotedAt"`
 	// The user who promoted the pinned release to this stack.
 	PromotedBy pulumi.StringPtrOutput `pulumi:"promotedBy"`
-	// Configuration that travels with the image.
+	// Configuration that is promoted with the image.
 	Settings pulumi.StringMapOutput `pulumi:"settings"`
 }
 
 // NewRelease registers a new resource with the given unique name, arguments, and options.
 //
-// The release of a stack: an image by its digest, with the configuration that travels.
+// The release of a stack: an image by its digest, and the configuration that is promoted with it.
 //
-// It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` answers the record that the next stack adopts.
+// It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` returns the record that the next stack adopts.
 func NewRelease(ctx *pulumi.Context,
 	name string, args *ReleaseArgs, opts ...pulumi.ResourceOption) (*Release, error) {
 	if args == nil {
@@ -52,29 +52,29 @@ func NewRelease(ctx *pulumi.Context,
 }
 
 type releaseArgs struct {
-	// Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, with their checks passing. Otherwise it is refused, in the preview already, with the reason.
+	// Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, and pass their checks. Otherwise the preview already refuses it, with the reason.
 	From interface{} `pulumi:"from"`
 	// Image of a release that begins in this stack. Its digest is the one that the service reports for the Machines that run it.
 	Image *string `pulumi:"image"`
-	// Release that this stack keeps, whatever the previous stack runs meanwhile: with it, `from` is not read. While its promotion is `pending`, it has to equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
+	// Release that this stack keeps, whatever the previous stack runs: when it is set, `from` is not read. While its promotion is `pending`, it must equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
 	Pinned interface{} `pulumi:"pinned"`
-	// Configuration of a release that begins in this stack, and that is to be the same in the next ones, for example variables of the environment: texts by name.
+	// Configuration of a release that begins in this stack, as texts by name, for example environment variables. The next stacks get the same.
 	Settings map[string]string `pulumi:"settings"`
-	// How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+	// The service to read the Machines of `from` from. When left out, it is this stack's service, with its token.
 	Source *ReleaseSource `pulumi:"source"`
 }
 
 // The set of arguments for constructing a Release resource.
 type ReleaseArgs struct {
-	// Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, with their checks passing. Otherwise it is refused, in the preview already, with the reason.
+	// Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, and pass their checks. Otherwise the preview already refuses it, with the reason.
 	From pulumi.Input
 	// Image of a release that begins in this stack. Its digest is the one that the service reports for the Machines that run it.
 	Image pulumi.StringPtrInput
-	// Release that this stack keeps, whatever the previous stack runs meanwhile: with it, `from` is not read. While its promotion is `pending`, it has to equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
+	// Release that this stack keeps, whatever the previous stack runs: when it is set, `from` is not read. While its promotion is `pending`, it must equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
 	Pinned pulumi.Input
-	// Configuration of a release that begins in this stack, and that is to be the same in the next ones, for example variables of the environment: texts by name.
+	// Configuration of a release that begins in this stack, as texts by name, for example environment variables. The next stacks get the same.
 	Settings pulumi.StringMapInput
-	// How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+	// The service to read the Machines of `from` from. When left out, it is this stack's service, with its token.
 	Source ReleaseSourcePtrInput
 }
 
@@ -82,7 +82,7 @@ func (ReleaseArgs) ElementType() reflect.Type {
 	return reflect.TypeOf((*releaseArgs)(nil)).Elem()
 }
 
-// The release that this stack runs, for its output `release`: the record that the next stack adopts. It fails if the Machines do not all run one image, unless canaries wait for their promotion.
+// Returns the release that this stack runs, for its output `release`: the record that the next stack adopts. It fails if the Machines do not all run one image, unless canaries wait for their promotion.
 func (r *Release) RunBy(ctx *pulumi.Context, args *ReleaseRunByArgs) (pulumi.AnyOutput, error) {
 	out, err := ctx.Call("machines:index:Release/runBy", args, releaseRunByResultOutput{}, r)
 	if err != nil {
@@ -205,7 +205,7 @@ func (o ReleaseOutput) ToReleaseOutputWithContext(ctx context.Context) ReleaseOu
 	return o
 }
 
-// Digest of the image; empty in the stack in which the release begins, because its Machines report it.
+// Digest of the image. It is empty in the stack in which the release begins, because there the Machines report it.
 func (o ReleaseOutput) Digest() pulumi.StringOutput {
 	return o.ApplyT(func(v *Release) pulumi.StringOutput { return v.Digest }).(pulumi.StringOutput)
 }
@@ -215,12 +215,12 @@ func (o ReleaseOutput) Hash() pulumi.StringOutput {
 	return o.ApplyT(func(v *Release) pulumi.StringOutput { return v.Hash }).(pulumi.StringOutput)
 }
 
-// Image for the Machines: where the release begins as the program has it, in every stack after that with its digest.
+// Image for the Machines. In the stack in which the release begins, it is the program's reference; in every later stack, it has the digest.
 func (o ReleaseOutput) Image() pulumi.StringOutput {
 	return o.ApplyT(func(v *Release) pulumi.StringOutput { return v.Image }).(pulumi.StringOutput)
 }
 
-// When it was promoted, in RFC 3339.
+// RFC 3339 time at which it was promoted.
 func (o ReleaseOutput) PromotedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Release) pulumi.StringPtrOutput { return v.PromotedAt }).(pulumi.StringPtrOutput)
 }
@@ -230,7 +230,7 @@ func (o ReleaseOutput) PromotedBy() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Release) pulumi.StringPtrOutput { return v.PromotedBy }).(pulumi.StringPtrOutput)
 }
 
-// Configuration that travels with the image.
+// Configuration that is promoted with the image.
 func (o ReleaseOutput) Settings() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *Release) pulumi.StringMapOutput { return v.Settings }).(pulumi.StringMapOutput)
 }

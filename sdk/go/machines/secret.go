@@ -14,7 +14,7 @@ import (
 
 // One secret of an App.
 //
-// For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+// For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
 type Secret struct {
 	pulumi.CustomResourceState
 
@@ -22,17 +22,17 @@ type Secret struct {
 	App pulumi.StringOutput `pulumi:"app"`
 	// RFC 3339 time of creation.
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
-	// Digest of the value. Secret: a value that is easy to guess could be found by its digest.
+	// Digest of the value. It is secret, because it reveals a value that is easy to guess.
 	Digest pulumi.StringPtrOutput `pulumi:"digest"`
 	// Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
 	Name pulumi.StringOutput `pulumi:"name"`
 	// RFC 3339 time of the last change by this resource.
 	UpdatedAt pulumi.StringPtrOutput `pulumi:"updatedAt"`
-	// The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+	// The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
 	Value pulumi.StringPtrOutput `pulumi:"value"`
-	// Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+	// Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
 	ValueVersion pulumi.IntPtrOutput `pulumi:"valueVersion"`
-	// Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.
+	// Version of the App's secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets this value. It is 0 after an import, until the first change.
 	Version pulumi.IntOutput `pulumi:"version"`
 }
 
@@ -40,7 +40,7 @@ type Secret struct {
 //
 // One secret of an App.
 //
-// For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+// For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
 func NewSecret(ctx *pulumi.Context,
 	name string, args *SecretArgs, opts ...pulumi.ResourceOption) (*Secret, error) {
 	if args == nil {
@@ -107,11 +107,11 @@ type secretArgs struct {
 	App string `pulumi:"app"`
 	// Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
 	Name string `pulumi:"name"`
-	// The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+	// The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
 	Value *string `pulumi:"value"`
-	// Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+	// Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
 	ValueVersion *int `pulumi:"valueVersion"`
-	// Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+	// Write-only form of `value`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valueVersion` to write it.
 	ValueWo *string `pulumi:"valueWo"`
 }
 
@@ -121,11 +121,11 @@ type SecretArgs struct {
 	App pulumi.StringInput
 	// Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
 	Name pulumi.StringInput
-	// The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+	// The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
 	Value pulumi.StringPtrInput
-	// Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+	// Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
 	ValueVersion pulumi.IntPtrInput
-	// Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+	// Write-only form of `value`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valueVersion` to write it.
 	ValueWo pulumi.StringPtrInput
 }
 
@@ -226,7 +226,7 @@ func (o SecretOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Secret) pulumi.StringPtrOutput { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Digest of the value. Secret: a value that is easy to guess could be found by its digest.
+// Digest of the value. It is secret, because it reveals a value that is easy to guess.
 func (o SecretOutput) Digest() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Secret) pulumi.StringPtrOutput { return v.Digest }).(pulumi.StringPtrOutput)
 }
@@ -241,17 +241,17 @@ func (o SecretOutput) UpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Secret) pulumi.StringPtrOutput { return v.UpdatedAt }).(pulumi.StringPtrOutput)
 }
 
-// The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+// The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
 func (o SecretOutput) Value() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Secret) pulumi.StringPtrOutput { return v.Value }).(pulumi.StringPtrOutput)
 }
 
-// Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+// Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
 func (o SecretOutput) ValueVersion() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Secret) pulumi.IntPtrOutput { return v.ValueVersion }).(pulumi.IntPtrOutput)
 }
 
-// Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.
+// Version of the App's secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets this value. It is 0 after an import, until the first change.
 func (o SecretOutput) Version() pulumi.IntOutput {
 	return o.ApplyT(func(v *Secret) pulumi.IntOutput { return v.Version }).(pulumi.IntOutput)
 }

@@ -14,11 +14,11 @@ import (
 
 // A key of an App that never leaves the service and is used by name.
 //
-// An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+// An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
 type SecretKey struct {
 	pulumi.CustomResourceState
 
-	// Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+	// Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
 	AllowDataLoss pulumi.BoolOutput `pulumi:"allowDataLoss"`
 	// App that gets the key: the `id` of an App. Changing it replaces the key.
 	App pulumi.StringOutput `pulumi:"app"`
@@ -30,9 +30,9 @@ type SecretKey struct {
 	PublicKey pulumi.StringPtrOutput `pulumi:"publicKey"`
 	// Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
 	Type SecretKeyTypeOutput `pulumi:"type"`
-	// RFC 3339 time at which the key got its value.
+	// RFC 3339 time at which the key's value was set.
 	UpdatedAt pulumi.StringOutput `pulumi:"updatedAt"`
-	// The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+	// The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
 	Value pulumi.StringPtrOutput `pulumi:"value"`
 }
 
@@ -40,7 +40,7 @@ type SecretKey struct {
 //
 // A key of an App that never leaves the service and is used by name.
 //
-// An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+// An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
 func NewSecretKey(ctx *pulumi.Context,
 	name string, args *SecretKeyArgs, opts ...pulumi.ResourceOption) (*SecretKey, error) {
 	if args == nil {
@@ -105,7 +105,7 @@ func (SecretKeyState) ElementType() reflect.Type {
 }
 
 type secretKeyArgs struct {
-	// Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+	// Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
 	AllowDataLoss *bool `pulumi:"allowDataLoss"`
 	// App that gets the key: the `id` of an App. Changing it replaces the key.
 	App string `pulumi:"app"`
@@ -113,13 +113,13 @@ type secretKeyArgs struct {
 	Name string `pulumi:"name"`
 	// Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
 	Type SecretKeyType `pulumi:"type"`
-	// The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+	// The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
 	Value *string `pulumi:"value"`
 }
 
 // The set of arguments for constructing a SecretKey resource.
 type SecretKeyArgs struct {
-	// Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+	// Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
 	AllowDataLoss pulumi.BoolPtrInput
 	// App that gets the key: the `id` of an App. Changing it replaces the key.
 	App pulumi.StringInput
@@ -127,7 +127,7 @@ type SecretKeyArgs struct {
 	Name pulumi.StringInput
 	// Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
 	Type SecretKeyTypeInput
-	// The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+	// The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
 	Value pulumi.StringPtrInput
 }
 
@@ -218,7 +218,7 @@ func (o SecretKeyOutput) ToSecretKeyOutputWithContext(ctx context.Context) Secre
 	return o
 }
 
-// Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+// Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
 func (o SecretKeyOutput) AllowDataLoss() pulumi.BoolOutput {
 	return o.ApplyT(func(v *SecretKey) pulumi.BoolOutput { return v.AllowDataLoss }).(pulumi.BoolOutput)
 }
@@ -248,12 +248,12 @@ func (o SecretKeyOutput) Type() SecretKeyTypeOutput {
 	return o.ApplyT(func(v *SecretKey) SecretKeyTypeOutput { return v.Type }).(SecretKeyTypeOutput)
 }
 
-// RFC 3339 time at which the key got its value.
+// RFC 3339 time at which the key's value was set.
 func (o SecretKeyOutput) UpdatedAt() pulumi.StringOutput {
 	return o.ApplyT(func(v *SecretKey) pulumi.StringOutput { return v.UpdatedAt }).(pulumi.StringOutput)
 }
 
-// The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+// The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
 func (o SecretKeyOutput) Value() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *SecretKey) pulumi.StringPtrOutput { return v.Value }).(pulumi.StringPtrOutput)
 }

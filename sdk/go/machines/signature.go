@@ -14,7 +14,7 @@ import (
 
 // The signature of data by a secret key.
 //
-// It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+// It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
 type Signature struct {
 	pulumi.CustomResourceState
 
@@ -22,13 +22,13 @@ type Signature struct {
 	App pulumi.StringOutput `pulumi:"app"`
 	// The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
 	Key pulumi.StringOutput `pulumi:"key"`
-	// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+	// The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
 	KeyUpdatedAt pulumi.StringPtrOutput `pulumi:"keyUpdatedAt"`
 	// `updatedAt` of the key that the output was computed with.
 	MadeWith pulumi.StringPtrOutput `pulumi:"madeWith"`
 	// The data, base64. Changing it computes the output again.
 	Plaintext pulumi.StringOutput `pulumi:"plaintext"`
-	// Random end of the id.
+	// Random last part of the id.
 	Serial pulumi.StringOutput `pulumi:"serial"`
 	// The signature, base64.
 	Signature pulumi.StringOutput `pulumi:"signature"`
@@ -38,7 +38,7 @@ type Signature struct {
 //
 // The signature of data by a secret key.
 //
-// It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+// It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
 func NewSignature(ctx *pulumi.Context,
 	name string, args *SignatureArgs, opts ...pulumi.ResourceOption) (*Signature, error) {
 	if args == nil {
@@ -104,7 +104,7 @@ type signatureArgs struct {
 	App string `pulumi:"app"`
 	// The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
 	Key string `pulumi:"key"`
-	// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+	// The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
 	KeyUpdatedAt *string `pulumi:"keyUpdatedAt"`
 	// The data, base64. Changing it computes the output again.
 	Plaintext string `pulumi:"plaintext"`
@@ -116,7 +116,7 @@ type SignatureArgs struct {
 	App pulumi.StringInput
 	// The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
 	Key pulumi.StringInput
-	// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+	// The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
 	KeyUpdatedAt pulumi.StringPtrInput
 	// The data, base64. Changing it computes the output again.
 	Plaintext pulumi.StringInput
@@ -219,7 +219,7 @@ func (o SignatureOutput) Key() pulumi.StringOutput {
 	return o.ApplyT(func(v *Signature) pulumi.StringOutput { return v.Key }).(pulumi.StringOutput)
 }
 
-// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+// The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
 func (o SignatureOutput) KeyUpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Signature) pulumi.StringPtrOutput { return v.KeyUpdatedAt }).(pulumi.StringPtrOutput)
 }
@@ -234,7 +234,7 @@ func (o SignatureOutput) Plaintext() pulumi.StringOutput {
 	return o.ApplyT(func(v *Signature) pulumi.StringOutput { return v.Plaintext }).(pulumi.StringOutput)
 }
 
-// Random end of the id.
+// Random last part of the id.
 func (o SignatureOutput) Serial() pulumi.StringOutput {
 	return o.ApplyT(func(v *Signature) pulumi.StringOutput { return v.Serial }).(pulumi.StringOutput)
 }

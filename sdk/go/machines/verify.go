@@ -27,11 +27,11 @@ type VerifyArgs struct {
 	App string `pulumi:"app"`
 	// The key: the `id` of a SecretKey, or its name.
 	Key string `pulumi:"key"`
-	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+	// Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
 	MinVersion *int `pulumi:"minVersion"`
 	// The data, base64.
 	Plaintext string `pulumi:"plaintext"`
-	// What sign answered, base64.
+	// The signature that sign returned, base64.
 	Signature string `pulumi:"signature"`
 }
 
@@ -50,11 +50,11 @@ type VerifyOutputArgs struct {
 	App pulumi.StringInput `pulumi:"app"`
 	// The key: the `id` of a SecretKey, or its name.
 	Key pulumi.StringInput `pulumi:"key"`
-	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+	// Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
 	MinVersion pulumi.IntPtrInput `pulumi:"minVersion"`
 	// The data, base64.
 	Plaintext pulumi.StringInput `pulumi:"plaintext"`
-	// What sign answered, base64.
+	// The signature that sign returned, base64.
 	Signature pulumi.StringInput `pulumi:"signature"`
 }
 

@@ -16,7 +16,7 @@ import (
 type Volume struct {
 	pulumi.CustomResourceState
 
-	// Lets a change that replaces the volume destroy its data. Default: `false`.
+	// Allows a change that replaces the volume and destroys its data. Default: `false`.
 	AllowDataLoss pulumi.BoolOutput `pulumi:"allowDataLoss"`
 	// App that owns the volume: the `id` of an App. Changing it replaces the volume.
 	App pulumi.StringOutput `pulumi:"app"`
@@ -24,41 +24,41 @@ type Volume struct {
 	AttachedMachineId pulumi.StringPtrOutput `pulumi:"attachedMachineId"`
 	// Whether snapshots are taken every day. Default: `true`.
 	AutoBackupEnabled pulumi.BoolOutput `pulumi:"autoBackupEnabled"`
-	// CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+	// CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
 	Compute MachineGuestPtrOutput `pulumi:"compute"`
-	// Image of that Machine; used at creation.
+	// Image of that Machine. Used only at creation.
 	ComputeImage pulumi.StringPtrOutput `pulumi:"computeImage"`
 	// RFC 3339 time of creation.
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
-	// Size now in GB; larger than asked for when the platform extended the volume.
+	// Current size in GB. It is larger than requested if the platform extended the volume.
 	CurrentSizeGb pulumi.IntPtrOutput `pulumi:"currentSizeGb"`
 	// Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
 	Encrypted pulumi.BoolOutput `pulumi:"encrypted"`
-	// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+	// Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
 	FinalSnapshot pulumi.BoolOutput `pulumi:"finalSnapshot"`
 	// File system. Changing it replaces the volume. Default: `"ext4"`.
 	Fstype VolumeFstypeOutput `pulumi:"fstype"`
 	// Name of the volume.
 	Name pulumi.StringOutput `pulumi:"name"`
-	// Whether the Machine that mounts the volume sees its last growth only after a restart.
+	// Whether the Machine that mounts the volume must restart to see its new size.
 	NeedsRestart pulumi.BoolOutput `pulumi:"needsRestart"`
 	// Region the volume is in.
 	Region pulumi.StringPtrOutput `pulumi:"region"`
-	// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
+	// Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`.
 	RequireUniqueZone pulumi.BoolOutput `pulumi:"requireUniqueZone"`
-	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+	// Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
 	RestartOnExtend pulumi.BoolOutput `pulumi:"restartOnExtend"`
-	// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+	// Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
 	SizeGb pulumi.IntOutput `pulumi:"sizeGb"`
-	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
 	SnapshotId pulumi.StringPtrOutput `pulumi:"snapshotId"`
-	// Days a snapshot is kept, 1 to 60. Default: `5`.
+	// Days that a snapshot is stored, 1 to 60. Default: `5`.
 	SnapshotRetention pulumi.IntOutput `pulumi:"snapshotRetention"`
-	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+	// Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
 	SourceVolumeId pulumi.StringPtrOutput `pulumi:"sourceVolumeId"`
-	// While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.
+	// While `needsRestart` is true: id of the event of that Machine's last start before the volume was extended.
 	StartBeforeGrowth pulumi.StringPtrOutput `pulumi:"startBeforeGrowth"`
-	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
+	// Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`.
 	UniqueZoneAppWide pulumi.BoolOutput `pulumi:"uniqueZoneAppWide"`
 	// Identifier within the App.
 	VolumeId pulumi.StringOutput `pulumi:"volumeId"`
@@ -147,19 +147,19 @@ func (VolumeState) ElementType() reflect.Type {
 }
 
 type volumeArgs struct {
-	// Lets a change that replaces the volume destroy its data. Default: `false`.
+	// Allows a change that replaces the volume and destroys its data. Default: `false`.
 	AllowDataLoss *bool `pulumi:"allowDataLoss"`
 	// App that owns the volume: the `id` of an App. Changing it replaces the volume.
 	App string `pulumi:"app"`
 	// Whether snapshots are taken every day. Default: `true`.
 	AutoBackupEnabled *bool `pulumi:"autoBackupEnabled"`
-	// CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+	// CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
 	Compute *MachineGuest `pulumi:"compute"`
-	// Image of that Machine; used at creation.
+	// Image of that Machine. Used only at creation.
 	ComputeImage *string `pulumi:"computeImage"`
 	// Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
 	Encrypted *bool `pulumi:"encrypted"`
-	// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+	// Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
 	FinalSnapshot *bool `pulumi:"finalSnapshot"`
 	// File system. Changing it replaces the volume. Default: `"ext4"`.
 	Fstype *VolumeFstype `pulumi:"fstype"`
@@ -167,37 +167,37 @@ type volumeArgs struct {
 	Name *string `pulumi:"name"`
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
 	Region *string `pulumi:"region"`
-	// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
+	// Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`.
 	RequireUniqueZone *bool `pulumi:"requireUniqueZone"`
-	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+	// Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
 	RestartOnExtend *bool `pulumi:"restartOnExtend"`
-	// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+	// Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
 	SizeGb *int `pulumi:"sizeGb"`
-	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
 	SnapshotId *string `pulumi:"snapshotId"`
-	// Days a snapshot is kept, 1 to 60. Default: `5`.
+	// Days that a snapshot is stored, 1 to 60. Default: `5`.
 	SnapshotRetention *int `pulumi:"snapshotRetention"`
-	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+	// Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
 	SourceVolumeId *string `pulumi:"sourceVolumeId"`
-	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
+	// Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`.
 	UniqueZoneAppWide *bool `pulumi:"uniqueZoneAppWide"`
 }
 
 // The set of arguments for constructing a Volume resource.
 type VolumeArgs struct {
-	// Lets a change that replaces the volume destroy its data. Default: `false`.
+	// Allows a change that replaces the volume and destroys its data. Default: `false`.
 	AllowDataLoss pulumi.BoolPtrInput
 	// App that owns the volume: the `id` of an App. Changing it replaces the volume.
 	App pulumi.StringInput
 	// Whether snapshots are taken every day. Default: `true`.
 	AutoBackupEnabled pulumi.BoolPtrInput
-	// CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+	// CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
 	Compute MachineGuestPtrInput
-	// Image of that Machine; used at creation.
+	// Image of that Machine. Used only at creation.
 	ComputeImage pulumi.StringPtrInput
 	// Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
 	Encrypted pulumi.BoolPtrInput
-	// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+	// Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
 	FinalSnapshot pulumi.BoolPtrInput
 	// File system. Changing it replaces the volume. Default: `"ext4"`.
 	Fstype VolumeFstypePtrInput
@@ -205,19 +205,19 @@ type VolumeArgs struct {
 	Name pulumi.StringPtrInput
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
 	Region pulumi.StringPtrInput
-	// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
+	// Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`.
 	RequireUniqueZone pulumi.BoolPtrInput
-	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+	// Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
 	RestartOnExtend pulumi.BoolPtrInput
-	// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+	// Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
 	SizeGb pulumi.IntPtrInput
-	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
 	SnapshotId pulumi.StringPtrInput
-	// Days a snapshot is kept, 1 to 60. Default: `5`.
+	// Days that a snapshot is stored, 1 to 60. Default: `5`.
 	SnapshotRetention pulumi.IntPtrInput
-	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+	// Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
 	SourceVolumeId pulumi.StringPtrInput
-	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
+	// Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`.
 	UniqueZoneAppWide pulumi.BoolPtrInput
 }
 
@@ -308,7 +308,7 @@ func (o VolumeOutput) ToVolumeOutputWithContext(ctx context.Context) VolumeOutpu
 	return o
 }
 
-// Lets a change that replaces the volume destroy its data. Default: `false`.
+// Allows a change that replaces the volume and destroys its data. Default: `false`.
 func (o VolumeOutput) AllowDataLoss() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.AllowDataLoss }).(pulumi.BoolOutput)
 }
@@ -328,12 +328,12 @@ func (o VolumeOutput) AutoBackupEnabled() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.AutoBackupEnabled }).(pulumi.BoolOutput)
 }
 
-// CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+// CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
 func (o VolumeOutput) Compute() MachineGuestPtrOutput {
 	return o.ApplyT(func(v *Volume) MachineGuestPtrOutput { return v.Compute }).(MachineGuestPtrOutput)
 }
 
-// Image of that Machine; used at creation.
+// Image of that Machine. Used only at creation.
 func (o VolumeOutput) ComputeImage() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.ComputeImage }).(pulumi.StringPtrOutput)
 }
@@ -343,7 +343,7 @@ func (o VolumeOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Size now in GB; larger than asked for when the platform extended the volume.
+// Current size in GB. It is larger than requested if the platform extended the volume.
 func (o VolumeOutput) CurrentSizeGb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.IntPtrOutput { return v.CurrentSizeGb }).(pulumi.IntPtrOutput)
 }
@@ -353,7 +353,7 @@ func (o VolumeOutput) Encrypted() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.Encrypted }).(pulumi.BoolOutput)
 }
 
-// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+// Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
 func (o VolumeOutput) FinalSnapshot() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.FinalSnapshot }).(pulumi.BoolOutput)
 }
@@ -368,7 +368,7 @@ func (o VolumeOutput) Name() pulumi.StringOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringOutput { return v.Name }).(pulumi.StringOutput)
 }
 
-// Whether the Machine that mounts the volume sees its last growth only after a restart.
+// Whether the Machine that mounts the volume must restart to see its new size.
 func (o VolumeOutput) NeedsRestart() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.NeedsRestart }).(pulumi.BoolOutput)
 }
@@ -378,42 +378,42 @@ func (o VolumeOutput) Region() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.Region }).(pulumi.StringPtrOutput)
 }
 
-// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
+// Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`.
 func (o VolumeOutput) RequireUniqueZone() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.RequireUniqueZone }).(pulumi.BoolOutput)
 }
 
-// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+// Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
 func (o VolumeOutput) RestartOnExtend() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.RestartOnExtend }).(pulumi.BoolOutput)
 }
 
-// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+// Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
 func (o VolumeOutput) SizeGb() pulumi.IntOutput {
 	return o.ApplyT(func(v *Volume) pulumi.IntOutput { return v.SizeGb }).(pulumi.IntOutput)
 }
 
-// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
 func (o VolumeOutput) SnapshotId() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.SnapshotId }).(pulumi.StringPtrOutput)
 }
 
-// Days a snapshot is kept, 1 to 60. Default: `5`.
+// Days that a snapshot is stored, 1 to 60. Default: `5`.
 func (o VolumeOutput) SnapshotRetention() pulumi.IntOutput {
 	return o.ApplyT(func(v *Volume) pulumi.IntOutput { return v.SnapshotRetention }).(pulumi.IntOutput)
 }
 
-// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+// Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
 func (o VolumeOutput) SourceVolumeId() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.SourceVolumeId }).(pulumi.StringPtrOutput)
 }
 
-// While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.
+// While `needsRestart` is true: id of the event of that Machine's last start before the volume was extended.
 func (o VolumeOutput) StartBeforeGrowth() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.StartBeforeGrowth }).(pulumi.StringPtrOutput)
 }
 
-// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
+// Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`.
 func (o VolumeOutput) UniqueZoneAppWide() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.UniqueZoneAppWide }).(pulumi.BoolOutput)
 }

@@ -14,7 +14,7 @@ import (
 
 // A snapshot of a Volume, taken when the resource is created.
 //
-// The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
+// The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
 type VolumeSnapshot struct {
 	pulumi.CustomResourceState
 
@@ -24,17 +24,17 @@ type VolumeSnapshot struct {
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
 	// Digest of the contents.
 	Digest pulumi.StringPtrOutput `pulumi:"digest"`
-	// Whether it is gone: its retention is over. No new one is taken for that.
+	// Whether the snapshot has expired. It is not replaced by a new one.
 	Expired pulumi.BoolOutput `pulumi:"expired"`
-	// Days it is kept.
+	// Days that it is stored.
 	RetentionDays pulumi.IntPtrOutput `pulumi:"retentionDays"`
 	// Bytes stored.
 	Size pulumi.IntPtrOutput `pulumi:"size"`
 	// Identifier of the snapshot.
 	SnapshotId pulumi.StringOutput `pulumi:"snapshotId"`
-	// `created` once it is written.
+	// State: `created` once it is written.
 	Status pulumi.StringPtrOutput `pulumi:"status"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
 	Triggers pulumi.StringMapOutput `pulumi:"triggers"`
 	// Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot.
 	Volume pulumi.StringOutput `pulumi:"volume"`
@@ -46,7 +46,7 @@ type VolumeSnapshot struct {
 //
 // A snapshot of a Volume, taken when the resource is created.
 //
-// The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
+// The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
 func NewVolumeSnapshot(ctx *pulumi.Context,
 	name string, args *VolumeSnapshotArgs, opts ...pulumi.ResourceOption) (*VolumeSnapshot, error) {
 	if args == nil {
@@ -100,7 +100,7 @@ func (VolumeSnapshotState) ElementType() reflect.Type {
 type volumeSnapshotArgs struct {
 	// App of the volume: the `id` of an App. Changing it takes a new snapshot.
 	App string `pulumi:"app"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
 	Triggers map[string]string `pulumi:"triggers"`
 	// Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot.
 	Volume string `pulumi:"volume"`
@@ -110,7 +110,7 @@ type volumeSnapshotArgs struct {
 type VolumeSnapshotArgs struct {
 	// App of the volume: the `id` of an App. Changing it takes a new snapshot.
 	App pulumi.StringInput
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+	// Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
 	Triggers pulumi.StringMapInput
 	// Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot.
 	Volume pulumi.StringInput
@@ -218,12 +218,12 @@ func (o VolumeSnapshotOutput) Digest() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *VolumeSnapshot) pulumi.StringPtrOutput { return v.Digest }).(pulumi.StringPtrOutput)
 }
 
-// Whether it is gone: its retention is over. No new one is taken for that.
+// Whether the snapshot has expired. It is not replaced by a new one.
 func (o VolumeSnapshotOutput) Expired() pulumi.BoolOutput {
 	return o.ApplyT(func(v *VolumeSnapshot) pulumi.BoolOutput { return v.Expired }).(pulumi.BoolOutput)
 }
 
-// Days it is kept.
+// Days that it is stored.
 func (o VolumeSnapshotOutput) RetentionDays() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *VolumeSnapshot) pulumi.IntPtrOutput { return v.RetentionDays }).(pulumi.IntPtrOutput)
 }
@@ -238,12 +238,12 @@ func (o VolumeSnapshotOutput) SnapshotId() pulumi.StringOutput {
 	return o.ApplyT(func(v *VolumeSnapshot) pulumi.StringOutput { return v.SnapshotId }).(pulumi.StringOutput)
 }
 
-// `created` once it is written.
+// State: `created` once it is written.
 func (o VolumeSnapshotOutput) Status() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *VolumeSnapshot) pulumi.StringPtrOutput { return v.Status }).(pulumi.StringPtrOutput)
 }
 
-// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+// Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
 func (o VolumeSnapshotOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *VolumeSnapshot) pulumi.StringMapOutput { return v.Triggers }).(pulumi.StringMapOutput)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer.
+// Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or the present state if the engine accepts no unknown answer.
 func WaitForMachine(ctx *pulumi.Context, args *WaitForMachineArgs, opts ...pulumi.InvokeOption) (*WaitForMachineResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv WaitForMachineResult

@@ -8,7 +8,7 @@ declare var exports: any;
 const __config = new pulumi.Config("machines");
 
 /**
- * Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right.
+ * Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization.
  */
 export declare const allowMissingApps: boolean;
 Object.defineProperty(exports, "allowMissingApps", {
@@ -30,7 +30,7 @@ Object.defineProperty(exports, "endpoint", {
 });
 
 /**
- * Name of the header that carries a lease's nonce; some platforms spell it their own way.
+ * Name of the header that carries a lease's nonce. Some platforms use another name.
  */
 export declare const leaseHeader: string;
 Object.defineProperty(exports, "leaseHeader", {
@@ -41,7 +41,7 @@ Object.defineProperty(exports, "leaseHeader", {
 });
 
 /**
- * How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once.
+ * How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once.
  */
 export declare const maxUnavailable: string | undefined;
 Object.defineProperty(exports, "maxUnavailable", {
@@ -52,7 +52,7 @@ Object.defineProperty(exports, "maxUnavailable", {
 });
 
 /**
- * Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out.
+ * Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine's own `minHealthySeconds` takes precedence.
  */
 export declare const minHealthySeconds: number;
 Object.defineProperty(exports, "minHealthySeconds", {
@@ -63,7 +63,7 @@ Object.defineProperty(exports, "minHealthySeconds", {
 });
 
 /**
- * Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.
+ * Slug of the organization in which Apps are created. `personal` is the token's own organization, whatever its slug is.
  */
 export declare const organization: string;
 Object.defineProperty(exports, "organization", {
@@ -74,7 +74,7 @@ Object.defineProperty(exports, "organization", {
 });
 
 /**
- * Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
+ * Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
  */
 export declare const previewRequiresService: boolean;
 Object.defineProperty(exports, "previewRequiresService", {
@@ -85,7 +85,7 @@ Object.defineProperty(exports, "previewRequiresService", {
 });
 
 /**
- * Seconds until an answer must have come, 1 to 600.
+ * Seconds that a request may take, 1 to 600.
  */
 export declare const requestTimeoutSeconds: number;
 Object.defineProperty(exports, "requestTimeoutSeconds", {
@@ -96,7 +96,7 @@ Object.defineProperty(exports, "requestTimeoutSeconds", {
 });
 
 /**
- * Times a request is repeated after a failure that allows it, 0 to 20.
+ * How often a request is repeated after a failure that allows it, 0 to 20.
  */
 export declare const retries: number;
 Object.defineProperty(exports, "retries", {

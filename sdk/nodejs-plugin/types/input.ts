@@ -21,7 +21,7 @@ export interface EnvFromArgs {
 }
 
 /**
- * How the Machines are changed from one configuration to the next; rolling when left out.
+ * The strategy by which Machines get a new configuration; `rolling` when left out.
  */
 export interface FleetStrategyArgs {
     /**
@@ -29,11 +29,11 @@ export interface FleetStrategyArgs {
      */
     count?: pulumi.Input<number | undefined>;
     /**
-     * How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+     * How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
      */
     drain?: pulumi.Input<string | undefined>;
     /**
-     * Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+     * Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
      */
     keepOld?: pulumi.Input<boolean | undefined>;
     /**
@@ -45,7 +45,7 @@ export interface FleetStrategyArgs {
      */
     maxUnavailable?: pulumi.Input<string | undefined>;
     /**
-     * Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+     * Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
      */
     minHealthySeconds?: pulumi.Input<number | undefined>;
     /**
@@ -53,25 +53,25 @@ export interface FleetStrategyArgs {
      */
     observe?: pulumi.Input<string | undefined>;
     /**
-     * `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+     * `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
      */
     promote?: pulumi.Input<enums.FleetStrategyPromote | undefined>;
     /**
-     * `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+     * `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
      */
     type?: pulumi.Input<enums.FleetStrategyType | undefined>;
 }
 
 /**
- * Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+ * Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
  */
 export interface FleetVolumeArgs {
     /**
-     * Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+     * Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
      */
     adopt?: pulumi.Input<pulumi.Input<string>[] | undefined>;
     /**
-     * Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+     * Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only.
      */
     copy?: pulumi.Input<boolean | undefined>;
     /**
@@ -87,7 +87,7 @@ export interface FleetVolumeArgs {
      */
     sizeGb?: pulumi.Input<number | undefined>;
     /**
-     * Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+     * Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
      */
     snapshotRetention?: pulumi.Input<number | undefined>;
 }
@@ -171,7 +171,7 @@ export interface MachineCheckArgs {
 }
 
 /**
- * Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+ * Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
  */
 export interface MachineConfigArgs {
     /**
@@ -201,11 +201,11 @@ export interface MachineConfigArgs {
      */
     dns?: pulumi.Input<inputs.MachineDnsArgs | undefined>;
     /**
-     * Environment variables. Mark a value secret in the program to keep it out of sight.
+     * Environment variables. Mark a value as secret in the program to hide it in outputs.
      */
     env?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
     /**
-     * Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.
+     * Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item.
      */
     extra?: pulumi.Input<{[key: string]: any} | undefined>;
     /**
@@ -561,7 +561,7 @@ export interface MachineFileArgs {
      */
     mode?: pulumi.Input<number | undefined>;
     /**
-     * Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+     * Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
      */
     rawValue?: pulumi.Input<string | undefined>;
     /**
@@ -931,7 +931,7 @@ export interface MachineServiceCheckArgs {
  */
 export interface MachineServiceConcurrencyArgs {
     /**
-     * Count at which the proxy sends no more.
+     * Count at which the proxy sends no more to the Machine.
      */
     hardLimit?: pulumi.Input<number | undefined>;
     /**
@@ -965,7 +965,7 @@ export interface MachineServicePortArgs {
      */
     httpOptions?: pulumi.Input<inputs.MachineServicePortHttpOptionsArgs | undefined>;
     /**
-     * Public port; either this or `startPort` with `endPort`.
+     * Public port; set either this or `startPort` with `endPort`.
      */
     port?: pulumi.Input<number | undefined>;
     /**
@@ -1017,7 +1017,7 @@ export interface MachineServicePortHttpOptionsArgs {
  */
 export interface MachineServicePortHttpOptionsReplayCacheArgs {
     /**
-     * Whether a request may ask for the cache to be left out.
+     * Whether a request may bypass the cache.
      */
     allowBypass?: pulumi.Input<boolean | undefined>;
     /**
@@ -1159,7 +1159,7 @@ export interface MachineVolumeTempDirArgs {
 }
 
 /**
- * Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+ * Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
  */
 export interface PostgresClusterForkArgs {
     /**
@@ -1169,7 +1169,7 @@ export interface PostgresClusterForkArgs {
 }
 
 /**
- * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+ * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
  */
 export interface PostgresClusterRestoreArgs {
     /**
@@ -1201,7 +1201,7 @@ export interface ProcessSecretArgs {
 }
 
 /**
- * Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+ * Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
  */
 export interface ReloadTriggersArgs {
     /**
@@ -1209,13 +1209,13 @@ export interface ReloadTriggersArgs {
      */
     signal?: pulumi.Input<enums.ReloadTriggersSignal | undefined>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
      */
     triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }
 
 /**
- * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+ * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
  */
 export interface RestartTriggersArgs {
     /**
@@ -1227,7 +1227,7 @@ export interface RestartTriggersArgs {
      */
     timeout?: pulumi.Input<string | undefined>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
      */
     triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }

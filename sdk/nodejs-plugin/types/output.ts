@@ -19,11 +19,11 @@ export interface AppDetails {
      */
     cnameTarget?: string;
     /**
-     * Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+     * URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.
      */
     httpUrl?: string;
     /**
-     * The same for HTTPS services.
+     * The same URL for HTTPS services.
      */
     httpsUrl?: string;
     /**
@@ -147,7 +147,7 @@ export interface CertificateSummary {
      */
     acmeHttpConfigured?: boolean;
     /**
-     * Whether an ACME certificate was asked for.
+     * Whether an ACME certificate was requested.
      */
     acmeRequested?: boolean;
     /**
@@ -183,7 +183,7 @@ export interface CertificateSummary {
      */
     ownershipTxtConfigured?: boolean;
     /**
-     * As in the detail.
+     * Status of the hostname: `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
      */
     status?: string;
     /**
@@ -251,7 +251,7 @@ export interface ContainerDetails {
 }
 
 /**
- * One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+ * One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
  */
 export interface DnsRecord {
     /**
@@ -293,11 +293,11 @@ export interface DnsRecords {
      */
     ownershipTxt?: string;
     /**
-     * Addresses the hostname leads to in the end.
+     * Addresses that the hostname resolves to.
      */
     resolvedAddresses?: string[];
     /**
-     * Name server in charge, if there is one.
+     * Authoritative name server, if there is one.
      */
     soa?: string;
 }
@@ -379,7 +379,7 @@ export interface EnvFrom {
  */
 export interface FleetMember {
     /**
-     * Digest of the image that it runs, `sha256:` and 64 digits.
+     * Digest of the image that it runs: `sha256:` and 64 hexadecimal digits.
      */
     digest?: string;
     /**
@@ -409,7 +409,7 @@ export interface FleetMember {
 }
 
 /**
- * How the Machines are changed from one configuration to the next; rolling when left out.
+ * The strategy by which Machines get a new configuration; `rolling` when left out.
  */
 export interface FleetStrategy {
     /**
@@ -417,11 +417,11 @@ export interface FleetStrategy {
      */
     count?: number;
     /**
-     * How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+     * How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
      */
     drain?: string;
     /**
-     * Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+     * Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
      */
     keepOld?: boolean;
     /**
@@ -433,7 +433,7 @@ export interface FleetStrategy {
      */
     maxUnavailable?: string;
     /**
-     * Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+     * Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
      */
     minHealthySeconds?: number;
     /**
@@ -441,25 +441,25 @@ export interface FleetStrategy {
      */
     observe?: string;
     /**
-     * `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+     * `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
      */
     promote?: enums.FleetStrategyPromote;
     /**
-     * `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+     * `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
      */
     type?: enums.FleetStrategyType;
 }
 
 /**
- * Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+ * Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
  */
 export interface FleetVolume {
     /**
-     * Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+     * Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
      */
     adopt?: string[];
     /**
-     * Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+     * Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only.
      */
     copy?: boolean;
     /**
@@ -475,7 +475,7 @@ export interface FleetVolume {
      */
     sizeGb?: number;
     /**
-     * Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+     * Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
      */
     snapshotRetention?: number;
 }
@@ -485,7 +485,7 @@ export interface FleetVolume {
  */
 export interface GetRegionsRegion {
     /**
-     * Room left, in Machines.
+     * Number of Machines that still fit into the region.
      */
     capacity?: number;
     /**
@@ -545,7 +545,7 @@ export interface HttpHeader {
  */
 export interface ImageDetails {
     /**
-     * `sha256:` and the digest.
+     * Digest, with `sha256:` before it.
      */
     digest?: string;
     /**
@@ -683,7 +683,7 @@ export interface MachineCheck {
 }
 
 /**
- * Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+ * Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
  */
 export interface MachineConfig {
     /**
@@ -713,11 +713,11 @@ export interface MachineConfig {
      */
     dns?: outputs.MachineDns;
     /**
-     * Environment variables. Mark a value secret in the program to keep it out of sight.
+     * Environment variables. Mark a value as secret in the program to hide it in outputs.
      */
     env?: {[key: string]: string};
     /**
-     * Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.
+     * Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item.
      */
     extra?: {[key: string]: any};
     /**
@@ -1007,7 +1007,7 @@ export interface MachineDetails {
      */
     checks?: outputs.CheckResult[];
     /**
-     * The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
+     * The configuration, with the fields of a Machine's `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable.
      */
     config?: outputs.MachineConfig;
     /**
@@ -1143,7 +1143,7 @@ export interface MachineEventDetails {
      */
     request?: {[key: string]: any};
     /**
-     * `user` (asked for through the API) or `flyd` (the host).
+     * `user` (requested through the API) or `flyd` (the host).
      */
     source?: string;
     /**
@@ -1177,7 +1177,7 @@ export interface MachineFile {
      */
     mode?: number;
     /**
-     * Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+     * Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
      */
     rawValue?: string;
     /**
@@ -1239,7 +1239,7 @@ export interface MachineGuest {
  */
 export interface MachineImageRef {
     /**
-     * `sha256:` and the digest.
+     * Digest, with `sha256:` before it.
      */
     digest?: string;
     /**
@@ -1521,7 +1521,7 @@ export interface MachineServiceCheck {
  */
 export interface MachineServiceConcurrency {
     /**
-     * Count at which the proxy sends no more.
+     * Count at which the proxy sends no more to the Machine.
      */
     hardLimit?: number;
     /**
@@ -1555,7 +1555,7 @@ export interface MachineServicePort {
      */
     httpOptions?: outputs.MachineServicePortHttpOptions;
     /**
-     * Public port; either this or `startPort` with `endPort`.
+     * Public port; set either this or `startPort` with `endPort`.
      */
     port?: number;
     /**
@@ -1607,7 +1607,7 @@ export interface MachineServicePortHttpOptions {
  */
 export interface MachineServicePortHttpOptionsReplayCache {
     /**
-     * Whether a request may ask for the cache to be left out.
+     * Whether a request may bypass the cache.
      */
     allowBypass?: boolean;
     /**
@@ -1721,7 +1721,7 @@ export interface MachineStopConfig {
  */
 export interface MachineVersionDetails {
     /**
-     * Configuration of that version, as a Machine takes it.
+     * Configuration of that version, with the fields of a Machine's `config`.
      */
     config?: outputs.MachineConfig;
     /**
@@ -1901,7 +1901,7 @@ export interface OrgVolumeDetails {
      */
     region?: string;
     /**
-     * Features asked of the host.
+     * Features that the host must offer.
      */
     requiredHostFeatures?: string[];
     /**
@@ -1909,7 +1909,7 @@ export interface OrgVolumeDetails {
      */
     sizeGb?: number;
     /**
-     * Days a snapshot is kept.
+     * Days that a snapshot is stored.
      */
     snapshotRetention?: number;
     /**
@@ -2013,7 +2013,7 @@ export interface PostgresBackupDetails {
 }
 
 /**
- * Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+ * Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
  */
 export interface PostgresClusterFork {
     /**
@@ -2023,7 +2023,7 @@ export interface PostgresClusterFork {
 }
 
 /**
- * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+ * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
  */
 export interface PostgresClusterRestore {
     /**
@@ -2109,7 +2109,7 @@ export interface PostgresExtensionDetails {
      */
     name: string;
     /**
-     * Whether it belongs to the platform and stays.
+     * Whether it belongs to the platform and cannot be removed.
      */
     system?: boolean;
 }
@@ -2165,7 +2165,7 @@ export interface PostgresUserDetails {
 }
 
 /**
- * One of `getMachineProcesses.processes`. The processes, in the order asked for.
+ * One of `getMachineProcesses.processes`. The processes, in the requested order.
  */
 export interface ProcessDetails {
     /**
@@ -2231,7 +2231,7 @@ export interface ProcessSecret {
 }
 
 /**
- * Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+ * Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
  */
 export interface ReloadTriggers {
     /**
@@ -2239,13 +2239,13 @@ export interface ReloadTriggers {
      */
     signal?: enums.ReloadTriggersSignal;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
      */
     triggers?: {[key: string]: string};
 }
 
 /**
- * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+ * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
  */
 export interface RestartTriggers {
     /**
@@ -2257,7 +2257,7 @@ export interface RestartTriggers {
      */
     timeout?: string;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
      */
     triggers?: {[key: string]: string};
 }
@@ -2271,7 +2271,7 @@ export interface SecretDetails {
      */
     createdAt?: string;
     /**
-     * Changes with the value; the value cannot be found from it.
+     * Digest that changes with the value. The value cannot be derived from it.
      */
     digest?: string;
     /**
@@ -2399,7 +2399,7 @@ export interface VolumeDetails {
      */
     region?: string;
     /**
-     * Features asked of the host.
+     * Features that the host must offer.
      */
     requiredHostFeatures?: string[];
     /**
@@ -2407,7 +2407,7 @@ export interface VolumeDetails {
      */
     sizeGb?: number;
     /**
-     * Days a snapshot is kept.
+     * Days that a snapshot is stored.
      */
     snapshotRetention?: number;
     /**
@@ -2445,7 +2445,7 @@ export interface VolumeSnapshotDetails {
      */
     id?: string;
     /**
-     * Days the snapshot is kept.
+     * Days that the snapshot is stored.
      */
     retentionDays?: number;
     /**

@@ -22,9 +22,9 @@ export interface AppDetails {
   cnameTarget?: string | undefined;
   /** Role of the App, for example `postgres_cluster`. */
   role?: string | undefined;
-  /** Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer. */
+  /** URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it. */
   httpUrl?: string | undefined;
-  /** The same for HTTPS services. */
+  /** The same URL for HTTPS services. */
   httpsUrl?: string | undefined;
 }
 
@@ -70,7 +70,7 @@ export interface CertificateEntryIssued {
 export interface CertificateSummary {
   /** The hostname. */
   hostname: string;
-  /** As in the detail. */
+  /** Status of the hostname: `active`, `pending_validation` or `pending_ownership`; any other: still being issued. */
   status?: string | undefined;
   /** Provider of the hostname's DNS. */
   dnsProvider?: string | undefined;
@@ -84,7 +84,7 @@ export interface CertificateSummary {
   ownershipTxtConfigured?: boolean | undefined;
   /** Whether the DNS leads to the App. */
   configured?: boolean | undefined;
-  /** Whether an ACME certificate was asked for. */
+  /** Whether an ACME certificate was requested. */
   acmeRequested?: boolean | undefined;
   /** Whether there is an uploaded certificate. */
   hasCustomCertificate?: boolean | undefined;
@@ -130,7 +130,7 @@ export interface ContainerDetails {
   state?: string | undefined;
 }
 
-/** One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh. */
+/** One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh. */
 export interface DnsRecord {
   /** `A`, `AAAA`, `CNAME` or `TXT`. */
   type: string;
@@ -152,9 +152,9 @@ export interface DnsRecords {
   acmeChallengeCname?: string | undefined;
   /** Value of the ownership record, if there is one. */
   ownershipTxt?: string | undefined;
-  /** Addresses the hostname leads to in the end. */
+  /** Addresses that the hostname resolves to. */
   resolvedAddresses?: string[] | undefined;
-  /** Name server in charge, if there is one. */
+  /** Authoritative name server, if there is one. */
   soa?: string | undefined;
 }
 
@@ -212,33 +212,33 @@ export interface FleetMember {
   version?: string | undefined;
   /** IPv6 address on the private network. */
   privateIp?: string | undefined;
-  /** Digest of the image that it runs, `sha256:` and 64 digits. */
+  /** Digest of the image that it runs: `sha256:` and 64 hexadecimal digits. */
   digest?: string | undefined;
 }
 
-/** How the Machines are changed from one configuration to the next; rolling when left out. */
+/** The strategy by which Machines get a new configuration; `rolling` when left out. */
 export interface FleetStrategy {
-  /** `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once. */
+  /** `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once. */
   type?: "rolling" | "canary" | "bluegreen" | "immediate" | undefined;
   /** How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`. */
   maxUnavailable?: string | undefined;
   /** How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes. */
   maxSurge?: string | undefined;
-  /** Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others. */
+  /** Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others. */
   minHealthySeconds?: number | undefined;
   /** Number of canaries; 1 when left out. For `canary`. */
   count?: number | undefined;
   /** How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`. */
   observe?: string | undefined;
-  /** `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`. */
+  /** `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`. */
   promote?: "auto" | "manual" | undefined;
-  /** How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out. */
+  /** How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out. */
   drain?: string | undefined;
-  /** Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`. */
+  /** Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`. */
   keepOld?: boolean | undefined;
 }
 
-/** Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced. */
+/** Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist. */
 export interface FleetVolume {
   /** Where each Machine mounts its volume, for example `/data`. */
   path: string;
@@ -246,11 +246,11 @@ export interface FleetVolume {
   sizeGb?: number | undefined;
   /** Whether new volumes are encrypted; true when left out. */
   encrypted?: boolean | undefined;
-  /** Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume. */
+  /** Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only. */
   copy?: boolean | undefined;
-  /** Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`. */
+  /** Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`. */
   adopt?: string[] | undefined;
-  /** Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out. */
+  /** Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out. */
   snapshotRetention?: number | undefined;
 }
 
@@ -274,7 +274,7 @@ export interface GetRegionsRegion {
   requiresPaidPlan?: boolean | undefined;
   /** Whether managed Postgres is offered. */
   mpgAvailable?: boolean | undefined;
-  /** Room left, in Machines. */
+  /** Number of Machines that still fit into the region. */
   capacity?: number | undefined;
 }
 
@@ -294,7 +294,7 @@ export interface ImageDetails {
   repository?: string | undefined;
   /** Tag. */
   tag?: string | undefined;
-  /** `sha256:` and the digest. */
+  /** Digest, with `sha256:` before it. */
   digest?: string | undefined;
   /** Labels of the image. */
   labels?: { [key: string]: string } | undefined;
@@ -362,11 +362,11 @@ export interface MachineCheck {
   kind?: "informational" | "readiness" | undefined;
 }
 
-/** Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
+/** Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`. */
 export interface MachineConfig {
   /** Image reference in a registry. */
   image: string;
-  /** Environment variables. Mark a value secret in the program to keep it out of sight. */
+  /** Environment variables. Mark a value as secret in the program to hide it in outputs. */
   env?: { [key: string]: string } | undefined;
   /** CPU and memory. */
   guest?: MachineGuest | undefined;
@@ -420,7 +420,7 @@ export interface MachineConfig {
    * @deprecated Use `services[].autostart`.
    */
   disableMachineAutostart?: boolean | undefined;
-  /** Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item. */
+  /** Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item. */
   extra?: { [key: string]: unknown } | undefined;
 }
 
@@ -558,7 +558,7 @@ export interface MachineDetails {
   createdAt?: string | undefined;
   /** RFC 3339 time of the last change. */
   updatedAt?: string | undefined;
-  /** The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable. */
+  /** The configuration, with the fields of a Machine's `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable. */
   config?: MachineConfig | undefined;
   /** The image that runs. */
   imageRef?: ImageDetails | undefined;
@@ -610,7 +610,7 @@ export interface MachineEventDetails {
   type?: string | undefined;
   /** State of the Machine after the event. */
   status?: string | undefined;
-  /** `user` (asked for through the API) or `flyd` (the host). */
+  /** `user` (requested through the API) or `flyd` (the host). */
   source?: string | undefined;
   /** Milliseconds since 1970. */
   timestamp?: number | undefined;
@@ -622,7 +622,7 @@ export interface MachineEventDetails {
 export interface MachineFile {
   /** Absolute path of the file in the Machine. */
   guestPath: string;
-  /** Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`. */
+  /** Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`. */
   rawValue?: string | undefined;
   /** App secret that holds the contents in base64. */
   secretName?: string | undefined;
@@ -667,7 +667,7 @@ export interface MachineImageRef {
   repository?: string | undefined;
   /** Tag. */
   tag?: string | undefined;
-  /** `sha256:` and the digest. */
+  /** Digest, with `sha256:` before it. */
   digest?: string | undefined;
 }
 
@@ -815,13 +815,13 @@ export interface MachineServiceConcurrency {
   type?: "connections" | "requests" | undefined;
   /** Count above which the proxy prefers other Machines. Default: `20`. */
   softLimit?: number | undefined;
-  /** Count at which the proxy sends no more. */
+  /** Count at which the proxy sends no more to the Machine. */
   hardLimit?: number | undefined;
 }
 
 /** One of `MachineService.ports`. Public ports and their handlers. */
 export interface MachineServicePort {
-  /** Public port; either this or `startPort` with `endPort`. */
+  /** Public port; set either this or `startPort` with `endPort`. */
   port?: number | undefined;
   /** First port of a range. */
   startPort?: number | undefined;
@@ -865,7 +865,7 @@ export interface MachineServicePortHttpOptionsReplayCache {
   type?: "cookie" | "header" | undefined;
   /** Name of the cookie or header. */
   name?: string | undefined;
-  /** Whether a request may ask for the cache to be left out. */
+  /** Whether a request may bypass the cache. */
   allowBypass?: boolean | undefined;
 }
 
@@ -923,7 +923,7 @@ export interface MachineStopConfig {
 export interface MachineVersionDetails {
   /** Identifier of the version, 26 characters. */
   version?: string | undefined;
-  /** Configuration of that version, as a Machine takes it. */
+  /** Configuration of that version, with the fields of a Machine's `config`. */
   config?: MachineConfig | undefined;
 }
 
@@ -1005,7 +1005,7 @@ export interface OrgVolumeDetails {
   attachedAllocId?: string | undefined;
   /** Whether snapshots are taken on a schedule. */
   autoBackupEnabled?: boolean | undefined;
-  /** Days a snapshot is kept. */
+  /** Days that a snapshot is stored. */
   snapshotRetention?: number | undefined;
   /** `ok`, `unknown` or `unreachable`. */
   hostStatus?: string | undefined;
@@ -1013,7 +1013,7 @@ export interface OrgVolumeDetails {
   hostDedicationId?: string | undefined;
   /** Features of the host. */
   hostFeatures?: string[] | undefined;
-  /** Features asked of the host. */
+  /** Features that the host must offer. */
   requiredHostFeatures?: string[] | undefined;
   /** Bytes in a block; left out of a summary. */
   blockSize?: number | undefined;
@@ -1075,13 +1075,13 @@ export interface PostgresBackupDetails {
   finishedAt?: string | undefined;
 }
 
-/** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
+/** Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster. */
 export interface PostgresClusterFork {
   /** Cluster to copy: the `id` of a PostgresCluster. */
   cluster: string;
 }
 
-/** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
+/** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster. */
 export interface PostgresClusterRestore {
   /** Cluster to copy: the `id` of a PostgresCluster. */
   cluster: string;
@@ -1125,7 +1125,7 @@ export interface PostgresExtensionDetails {
   defaultVersion?: string | undefined;
   /** What it does. */
   description?: string | undefined;
-  /** Whether it belongs to the platform and stays. */
+  /** Whether it belongs to the platform and cannot be removed. */
   system?: boolean | undefined;
   /** Where it is installed, or null. */
   installed?: PostgresExtensionDetailsInstalled | undefined;
@@ -1159,7 +1159,7 @@ export interface PostgresUserDetails {
   role: string;
 }
 
-/** One of `getMachineProcesses.processes`. The processes, in the order asked for. */
+/** One of `getMachineProcesses.processes`. The processes, in the requested order. */
 export interface ProcessDetails {
   /** Process id. */
   pid?: number | undefined;
@@ -1195,17 +1195,17 @@ export interface ProcessSecret {
   name?: string | undefined;
 }
 
-/** Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none. */
+/** Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version. */
 export interface ReloadTriggers {
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing. */
   triggers?: { [key: string]: string } | undefined;
   /** Signal for the main process; SIGHUP when left out. */
   signal?: "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGILL" | "SIGTRAP" | "SIGABRT" | "SIGFPE" | "SIGKILL" | "SIGUSR1" | "SIGSEGV" | "SIGUSR2" | "SIGPIPE" | "SIGALRM" | "SIGTERM" | undefined;
 }
 
-/** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
+/** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that. */
 export interface RestartTriggers {
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing. */
+  /** Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing. */
   triggers?: { [key: string]: string } | undefined;
   /** Signal that asks the Machine to stop; that of `config.stopConfig` when left out. */
   signal?: "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGKILL" | "SIGUSR1" | "SIGUSR2" | "SIGTERM" | undefined;
@@ -1219,7 +1219,7 @@ export interface SecretDetails {
   id: string;
   /** Name. */
   name: string;
-  /** Changes with the value; the value cannot be found from it. */
+  /** Digest that changes with the value. The value cannot be derived from it. */
   digest?: string | undefined;
   /** RFC 3339 time of creation. */
   createdAt?: string | undefined;
@@ -1273,7 +1273,7 @@ export interface VolumeDetails {
   attachedAllocId?: string | undefined;
   /** Whether snapshots are taken on a schedule. */
   autoBackupEnabled?: boolean | undefined;
-  /** Days a snapshot is kept. */
+  /** Days that a snapshot is stored. */
   snapshotRetention?: number | undefined;
   /** `ok`, `unknown` or `unreachable`. */
   hostStatus?: string | undefined;
@@ -1281,7 +1281,7 @@ export interface VolumeDetails {
   hostDedicationId?: string | undefined;
   /** Features of the host. */
   hostFeatures?: string[] | undefined;
-  /** Features asked of the host. */
+  /** Features that the host must offer. */
   requiredHostFeatures?: string[] | undefined;
   /** Bytes in a block; left out of a summary. */
   blockSize?: number | undefined;
@@ -1315,6 +1315,6 @@ export interface VolumeSnapshotDetails {
   size?: number | undefined;
   /** Bytes of the volume. */
   volumeSize?: number | undefined;
-  /** Days the snapshot is kept. */
+  /** Days that the snapshot is stored. */
   retentionDays?: number | undefined;
 }

@@ -83,7 +83,7 @@ class EnvFromFieldRef(_builtins.str, Enum):
 @pulumi.type_token("machines:index:FleetOnFailure")
 class FleetOnFailure(_builtins.str, Enum):
     """
-    What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way.
+    What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases.
     """
     STOP = "stop"
     ROLLBACK = "rollback"
@@ -92,7 +92,7 @@ class FleetOnFailure(_builtins.str, Enum):
 @pulumi.type_token("machines:index:FleetStrategyPromote")
 class FleetStrategyPromote(_builtins.str, Enum):
     """
-    `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+    `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
     """
     AUTO = "auto"
     MANUAL = "manual"
@@ -101,7 +101,7 @@ class FleetStrategyPromote(_builtins.str, Enum):
 @pulumi.type_token("machines:index:FleetStrategyType")
 class FleetStrategyType(_builtins.str, Enum):
     """
-    `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+    `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
     """
     ROLLING = "rolling"
     CANARY = "canary"
@@ -112,7 +112,7 @@ class FleetStrategyType(_builtins.str, Enum):
 @pulumi.type_token("machines:index:GetMachineProcessesOrder")
 class GetMachineProcessesOrder(_builtins.str, Enum):
     """
-    `asc` or `desc`.
+    Order: `asc` or `desc`.
     """
     ASC = "asc"
     DESC = "desc"
@@ -134,7 +134,7 @@ class GetMachineProcessesSortBy(_builtins.str, Enum):
 @pulumi.type_token("machines:index:IpAssignmentType")
 class IpAssignmentType(_builtins.str, Enum):
     """
-    Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+    Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
     """
     V4 = "v4"
     V6 = "v6"
@@ -268,7 +268,7 @@ class MachineGuestPersistRootfs(_builtins.str, Enum):
 @pulumi.type_token("machines:index:MachineOnUpdateFailure")
 class MachineOnUpdateFailure(_builtins.str, Enum):
     """
-    What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
+    What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases.
     """
     KEEP = "keep"
     ROLLBACK = "rollback"
@@ -277,7 +277,7 @@ class MachineOnUpdateFailure(_builtins.str, Enum):
 @pulumi.type_token("machines:index:MachinePowerState")
 class MachinePowerState(_builtins.str, Enum):
     """
-    Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
+    Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
     """
     STARTED = "started"
     STOPPED = "stopped"
@@ -449,7 +449,7 @@ class PostgresClusterPoolMode(_builtins.str, Enum):
 @pulumi.type_token("machines:index:PostgresUserRole")
 class PostgresUserRole(_builtins.str, Enum):
     """
-    Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
+    Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
     """
     SCHEMA_ADMIN = "schema_admin"
     WRITER = "writer"

@@ -164,7 +164,7 @@ class EnvFromArgs:
 
 class FleetStrategyArgsDict(TypedDict):
     """
-    How the Machines are changed from one configuration to the next; rolling when left out.
+    The strategy by which Machines get a new configuration; `rolling` when left out.
     """
     count: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -172,11 +172,11 @@ class FleetStrategyArgsDict(TypedDict):
     """
     drain: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+    How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
     """
     keep_old: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+    Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
     """
     max_surge: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -188,7 +188,7 @@ class FleetStrategyArgsDict(TypedDict):
     """
     min_healthy_seconds: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+    Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
     """
     observe: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -196,11 +196,11 @@ class FleetStrategyArgsDict(TypedDict):
     """
     promote: NotRequired[pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyPromote']]]]
     """
-    `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+    `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
     """
     type: NotRequired[pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyType']]]]
     """
-    `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+    `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
     """
 
 @pulumi.input_type
@@ -216,17 +216,17 @@ class FleetStrategyArgs:
                  promote: pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyPromote']]] = None,
                  type: pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyType']]] = None):
         """
-        How the Machines are changed from one configuration to the next; rolling when left out.
+        The strategy by which Machines get a new configuration; `rolling` when left out.
 
         :param pulumi.Input[_builtins.int] count: Number of canaries; 1 when left out. For `canary`.
-        :param pulumi.Input[_builtins.str] drain: How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
-        :param pulumi.Input[_builtins.bool] keep_old: Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+        :param pulumi.Input[_builtins.str] drain: How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
+        :param pulumi.Input[_builtins.bool] keep_old: Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
         :param pulumi.Input[_builtins.str] max_surge: How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
         :param pulumi.Input[_builtins.str] max_unavailable: How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
-        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
         :param pulumi.Input[_builtins.str] observe: How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
-        :param pulumi.Input[Union[_builtins.str, 'FleetStrategyPromote']] promote: `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
-        :param pulumi.Input[Union[_builtins.str, 'FleetStrategyType']] type: `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+        :param pulumi.Input[Union[_builtins.str, 'FleetStrategyPromote']] promote: `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
+        :param pulumi.Input[Union[_builtins.str, 'FleetStrategyType']] type: `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
         """
         if count is not None:
             pulumi.set(__self__, "count", count)
@@ -263,7 +263,7 @@ class FleetStrategyArgs:
     @pulumi.getter
     def drain(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+        How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
         """
         return pulumi.get(self, "drain")
 
@@ -275,7 +275,7 @@ class FleetStrategyArgs:
     @pulumi.getter(name="keepOld")
     def keep_old(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+        Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
         """
         return pulumi.get(self, "keep_old")
 
@@ -311,7 +311,7 @@ class FleetStrategyArgs:
     @pulumi.getter(name="minHealthySeconds")
     def min_healthy_seconds(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+        Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
         """
         return pulumi.get(self, "min_healthy_seconds")
 
@@ -335,7 +335,7 @@ class FleetStrategyArgs:
     @pulumi.getter
     def promote(self) -> pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyPromote']]]:
         """
-        `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+        `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
         """
         return pulumi.get(self, "promote")
 
@@ -347,7 +347,7 @@ class FleetStrategyArgs:
     @pulumi.getter
     def type(self) -> pulumi.Input[Optional[Union[_builtins.str, 'FleetStrategyType']]]:
         """
-        `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+        `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
         """
         return pulumi.get(self, "type")
 
@@ -358,7 +358,7 @@ class FleetStrategyArgs:
 
 class FleetVolumeArgsDict(TypedDict):
     """
-    Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+    Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
     """
     path: pulumi.Input[_builtins.str]
     """
@@ -366,11 +366,11 @@ class FleetVolumeArgsDict(TypedDict):
     """
     adopt: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+    Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
     """
     copy: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+    Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only.
     """
     encrypted: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
@@ -382,7 +382,7 @@ class FleetVolumeArgsDict(TypedDict):
     """
     snapshot_retention: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+    Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
     """
 
 @pulumi.input_type
@@ -395,14 +395,14 @@ class FleetVolumeArgs:
                  size_gb: pulumi.Input[Optional[_builtins.int]] = None,
                  snapshot_retention: pulumi.Input[Optional[_builtins.int]] = None):
         """
-        Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+        Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
 
         :param pulumi.Input[_builtins.str] path: Where each Machine mounts its volume, for example `/data`.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] adopt: Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
-        :param pulumi.Input[_builtins.bool] copy: Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] adopt: Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
+        :param pulumi.Input[_builtins.bool] copy: Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only.
         :param pulumi.Input[_builtins.bool] encrypted: Whether new volumes are encrypted; true when left out.
         :param pulumi.Input[_builtins.int] size_gb: Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
-        :param pulumi.Input[_builtins.int] snapshot_retention: Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+        :param pulumi.Input[_builtins.int] snapshot_retention: Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
         """
         pulumi.set(__self__, "path", path)
         if adopt is not None:
@@ -432,7 +432,7 @@ class FleetVolumeArgs:
     @pulumi.getter
     def adopt(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+        Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
         """
         return pulumi.get(self, "adopt")
 
@@ -444,7 +444,7 @@ class FleetVolumeArgs:
     @pulumi.getter
     def copy(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+        Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only.
         """
         return pulumi.get(self, "copy")
 
@@ -480,7 +480,7 @@ class FleetVolumeArgs:
     @pulumi.getter(name="snapshotRetention")
     def snapshot_retention(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+        Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
         """
         return pulumi.get(self, "snapshot_retention")
 
@@ -831,7 +831,7 @@ class MachineCheckArgs:
 
 class MachineConfigArgsDict(TypedDict):
     """
-    Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+    Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
     """
     image: pulumi.Input[_builtins.str]
     """
@@ -863,11 +863,11 @@ class MachineConfigArgsDict(TypedDict):
     """
     env: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Environment variables. Mark a value secret in the program to keep it out of sight.
+    Environment variables. Mark a value as secret in the program to hide it in outputs.
     """
     extra: NotRequired[pulumi.Input[Optional[Mapping[str, Any]]]]
     """
-    Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.
+    Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item.
     """
     files: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['MachineFileArgsDict']]]]]
     """
@@ -968,7 +968,7 @@ class MachineConfigArgs:
                  stop_config: pulumi.Input[Optional['MachineStopConfigArgs']] = None,
                  volumes: pulumi.Input[Optional[Sequence[pulumi.Input['MachineVolumeArgs']]]] = None):
         """
-        Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+        Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 
         :param pulumi.Input[_builtins.str] image: Image reference in a registry.
         :param pulumi.Input[_builtins.bool] auto_destroy: Whether the Machine destroys itself once its main process has ended. Default: `false`.
@@ -977,8 +977,8 @@ class MachineConfigArgs:
         :param pulumi.Input[Sequence[pulumi.Input['MachineContainerArgs']]] containers: Containers to run; open to some organizations only.
         :param pulumi.Input[_builtins.bool] disable_machine_autostart: Whether the proxy never starts the Machine.
         :param pulumi.Input['MachineDnsArgs'] dns: Name resolution in the Machine.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] env: Environment variables. Mark a value secret in the program to keep it out of sight.
-        :param pulumi.Input[Mapping[str, Any]] extra: Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] env: Environment variables. Mark a value as secret in the program to hide it in outputs.
+        :param pulumi.Input[Mapping[str, Any]] extra: Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item.
         :param pulumi.Input[Sequence[pulumi.Input['MachineFileArgs']]] files: Files written before the Machine starts.
         :param pulumi.Input['MachineGuestArgs'] guest: CPU and memory.
         :param pulumi.Input['MachineInitArgs'] init: What runs first in the Machine.
@@ -1144,7 +1144,7 @@ class MachineConfigArgs:
     @pulumi.getter
     def env(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Environment variables. Mark a value secret in the program to keep it out of sight.
+        Environment variables. Mark a value as secret in the program to hide it in outputs.
         """
         return pulumi.get(self, "env")
 
@@ -1156,7 +1156,7 @@ class MachineConfigArgs:
     @pulumi.getter
     def extra(self) -> pulumi.Input[Optional[Mapping[str, Any]]]:
         """
-        Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.
+        Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item.
         """
         return pulumi.get(self, "extra")
 
@@ -2522,7 +2522,7 @@ class MachineFileArgsDict(TypedDict):
     """
     raw_value: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+    Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
     """
     secret_name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -2543,7 +2543,7 @@ class MachineFileArgs:
         :param pulumi.Input[_builtins.str] guest_path: Absolute path of the file in the Machine.
         :param pulumi.Input[_builtins.str] image_config: Image whose configuration is the contents.
         :param pulumi.Input[_builtins.int] mode: Permission bits as chmod takes them.
-        :param pulumi.Input[_builtins.str] raw_value: Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+        :param pulumi.Input[_builtins.str] raw_value: Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
         :param pulumi.Input[_builtins.str] secret_name: App secret that holds the contents in base64.
         """
         pulumi.set(__self__, "guest_path", guest_path)
@@ -2596,7 +2596,7 @@ class MachineFileArgs:
     @pulumi.getter(name="rawValue")
     def raw_value(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+        Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
         """
         return pulumi.get(self, "raw_value")
 
@@ -4225,7 +4225,7 @@ class MachineServiceConcurrencyArgsDict(TypedDict):
     """
     hard_limit: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Count at which the proxy sends no more.
+    Count at which the proxy sends no more to the Machine.
     """
     soft_limit: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -4245,7 +4245,7 @@ class MachineServiceConcurrencyArgs:
         """
         How much the proxy sends to one Machine.
 
-        :param pulumi.Input[_builtins.int] hard_limit: Count at which the proxy sends no more.
+        :param pulumi.Input[_builtins.int] hard_limit: Count at which the proxy sends no more to the Machine.
         :param pulumi.Input[_builtins.int] soft_limit: Count above which the proxy prefers other Machines. Default: `20`.
         :param pulumi.Input[Union[_builtins.str, 'MachineServiceConcurrencyType']] type: What is counted. Default: `"connections"`.
         """
@@ -4260,7 +4260,7 @@ class MachineServiceConcurrencyArgs:
     @pulumi.getter(name="hardLimit")
     def hard_limit(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Count at which the proxy sends no more.
+        Count at which the proxy sends no more to the Machine.
         """
         return pulumi.get(self, "hard_limit")
 
@@ -4315,7 +4315,7 @@ class MachineServicePortArgsDict(TypedDict):
     """
     port: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Public port; either this or `startPort` with `endPort`.
+    Public port; set either this or `startPort` with `endPort`.
     """
     proxy_proto_options: NotRequired[pulumi.Input[Optional['MachineServicePortProxyProtoOptionsArgsDict']]]
     """
@@ -4348,7 +4348,7 @@ class MachineServicePortArgs:
         :param pulumi.Input[_builtins.bool] force_https: Whether HTTP is redirected to HTTPS. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'MachineServicePortHandler']]]] handlers: What the proxy does with a connection, in order.
         :param pulumi.Input['MachineServicePortHttpOptionsArgs'] http_options: Options of the `http` handler.
-        :param pulumi.Input[_builtins.int] port: Public port; either this or `startPort` with `endPort`.
+        :param pulumi.Input[_builtins.int] port: Public port; set either this or `startPort` with `endPort`.
         :param pulumi.Input['MachineServicePortProxyProtoOptionsArgs'] proxy_proto_options: Options of the `proxy_proto` handler.
         :param pulumi.Input[_builtins.int] start_port: First port of a range.
         :param pulumi.Input['MachineServicePortTlsOptionsArgs'] tls_options: Options of the `tls` handler.
@@ -4422,7 +4422,7 @@ class MachineServicePortArgs:
     @pulumi.getter
     def port(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Public port; either this or `startPort` with `endPort`.
+        Public port; set either this or `startPort` with `endPort`.
         """
         return pulumi.get(self, "port")
 
@@ -4607,7 +4607,7 @@ class MachineServicePortHttpOptionsReplayCacheArgsDict(TypedDict):
     """
     allow_bypass: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether a request may ask for the cache to be left out.
+    Whether a request may bypass the cache.
     """
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -4637,7 +4637,7 @@ class MachineServicePortHttpOptionsReplayCacheArgs:
         """
         One of `MachineServicePortHttpOptions.replayCache`. Where replayed requests are remembered.
 
-        :param pulumi.Input[_builtins.bool] allow_bypass: Whether a request may ask for the cache to be left out.
+        :param pulumi.Input[_builtins.bool] allow_bypass: Whether a request may bypass the cache.
         :param pulumi.Input[_builtins.str] name: Name of the cookie or header.
         :param pulumi.Input[_builtins.str] path_prefix: Paths the entry is for.
         :param pulumi.Input[_builtins.int] ttl_seconds: Lifetime of an entry in seconds.
@@ -4658,7 +4658,7 @@ class MachineServicePortHttpOptionsReplayCacheArgs:
     @pulumi.getter(name="allowBypass")
     def allow_bypass(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether a request may ask for the cache to be left out.
+        Whether a request may bypass the cache.
         """
         return pulumi.get(self, "allow_bypass")
 
@@ -5186,7 +5186,7 @@ class MachineVolumeTempDirArgs:
 
 class PostgresClusterForkArgsDict(TypedDict):
     """
-    Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+    Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
     """
     cluster: pulumi.Input[_builtins.str]
     """
@@ -5198,7 +5198,7 @@ class PostgresClusterForkArgs:
     def __init__(__self__, *,
                  cluster: pulumi.Input[_builtins.str]):
         """
-        Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 
         :param pulumi.Input[_builtins.str] cluster: Cluster to copy: the `id` of a PostgresCluster.
         """
@@ -5219,7 +5219,7 @@ class PostgresClusterForkArgs:
 
 class PostgresClusterRestoreArgsDict(TypedDict):
     """
-    Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+    Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
     """
     cluster: pulumi.Input[_builtins.str]
     """
@@ -5241,7 +5241,7 @@ class PostgresClusterRestoreArgs:
                  backup_id: pulumi.Input[Optional[_builtins.str]] = None,
                  pitr_time: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 
         :param pulumi.Input[_builtins.str] cluster: Cluster to copy: the `id` of a PostgresCluster.
         :param pulumi.Input[_builtins.str] backup_id: Backup to restore: the `id` of a PostgresBackup.
@@ -5345,11 +5345,11 @@ class ProcessSecretArgs:
 
 class ReleaseSourceArgsDict(TypedDict):
     """
-    How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+    The service to read the Machines of `from` from. When left out, it is this stack's service, with its token.
     """
     token: pulumi.Input[_builtins.str]
     """
-    A token that may read its Machines. One that the preview does not know yet is used in the update.
+    Token that may read its Machines. If the preview does not know it yet, it is used in the update.
     """
     endpoint: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -5362,9 +5362,9 @@ class ReleaseSourceArgs:
                  token: pulumi.Input[_builtins.str],
                  endpoint: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+        The service to read the Machines of `from` from. When left out, it is this stack's service, with its token.
 
-        :param pulumi.Input[_builtins.str] token: A token that may read its Machines. One that the preview does not know yet is used in the update.
+        :param pulumi.Input[_builtins.str] token: Token that may read its Machines. If the preview does not know it yet, it is used in the update.
         :param pulumi.Input[_builtins.str] endpoint: Base URL of its service; this stack's when left out.
         """
         pulumi.set(__self__, "token", token)
@@ -5375,7 +5375,7 @@ class ReleaseSourceArgs:
     @pulumi.getter
     def token(self) -> pulumi.Input[_builtins.str]:
         """
-        A token that may read its Machines. One that the preview does not know yet is used in the update.
+        Token that may read its Machines. If the preview does not know it yet, it is used in the update.
         """
         return pulumi.get(self, "token")
 
@@ -5398,7 +5398,7 @@ class ReleaseSourceArgs:
 
 class ReloadTriggersArgsDict(TypedDict):
     """
-    Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+    Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
     """
     signal: NotRequired[pulumi.Input[Optional[Union[_builtins.str, 'ReloadTriggersSignal']]]]
     """
@@ -5406,7 +5406,7 @@ class ReloadTriggersArgsDict(TypedDict):
     """
     triggers: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+    Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
     """
 
 @pulumi.input_type
@@ -5415,10 +5415,10 @@ class ReloadTriggersArgs:
                  signal: pulumi.Input[Optional[Union[_builtins.str, 'ReloadTriggersSignal']]] = None,
                  triggers: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None):
         """
-        Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+        Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
 
         :param pulumi.Input[Union[_builtins.str, 'ReloadTriggersSignal']] signal: Signal for the main process; SIGHUP when left out.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
         """
         if signal is not None:
             pulumi.set(__self__, "signal", signal)
@@ -5441,7 +5441,7 @@ class ReloadTriggersArgs:
     @pulumi.getter
     def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
         """
         return pulumi.get(self, "triggers")
 
@@ -5452,7 +5452,7 @@ class ReloadTriggersArgs:
 
 class RestartTriggersArgsDict(TypedDict):
     """
-    Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+    Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
     """
     signal: NotRequired[pulumi.Input[Optional[Union[_builtins.str, 'RestartTriggersSignal']]]]
     """
@@ -5464,7 +5464,7 @@ class RestartTriggersArgsDict(TypedDict):
     """
     triggers: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+    Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
     """
 
 @pulumi.input_type
@@ -5474,11 +5474,11 @@ class RestartTriggersArgs:
                  timeout: pulumi.Input[Optional[_builtins.str]] = None,
                  triggers: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None):
         """
-        Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+        Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
 
         :param pulumi.Input[Union[_builtins.str, 'RestartTriggersSignal']] signal: Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
         :param pulumi.Input[_builtins.str] timeout: Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
         """
         if signal is not None:
             pulumi.set(__self__, "signal", signal)
@@ -5515,7 +5515,7 @@ class RestartTriggersArgs:
     @pulumi.getter
     def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
         """
         return pulumi.get(self, "triggers")
 

@@ -68,7 +68,7 @@ class AcmeCertificate(pulumi.CustomResource):
         """
         A certificate of a hostname that the platform has issued and renews.
 
-        It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.
+        It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
@@ -84,7 +84,7 @@ class AcmeCertificate(pulumi.CustomResource):
         """
         A certificate of a hostname that the platform has issued and renews.
 
-        It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.
+        It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
 
         :param str resource_name: The name of the resource.
         :param AcmeCertificateArgs args: The arguments to use to populate this resource's properties.
@@ -184,7 +184,7 @@ class AcmeCertificate(pulumi.CustomResource):
     @pulumi.getter(name="dnsRecords")
     def dns_records(self) -> pulumi.Output[Sequence['outputs.DnsRecord']]:
         """
-        Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+        Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
         """
         return pulumi.get(self, "dns_records")
 

@@ -26,7 +26,7 @@ class AppArgs:
         """
         The set of arguments for constructing a App resource.
 
-        :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+        :param pulumi.Input[_builtins.bool] force_destroy: Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App.
         :param pulumi.Input[_builtins.str] network: IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the App; the provider's `organization` when left out. Changing it replaces the App.
@@ -46,7 +46,7 @@ class AppArgs:
     @pulumi.getter(name="forceDestroy")
     def force_destroy(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+        Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
         """
         return pulumi.get(self, "force_destroy")
 
@@ -107,7 +107,7 @@ class App(pulumi.CustomResource):
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+        :param pulumi.Input[_builtins.bool] force_destroy: Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App.
         :param pulumi.Input[_builtins.str] network: IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the App; the provider's `organization` when left out. Changing it replaces the App.
@@ -203,7 +203,7 @@ class App(pulumi.CustomResource):
     @pulumi.getter(name="forceDestroy")
     def force_destroy(self) -> pulumi.Output[_builtins.bool]:
         """
-        Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+        Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
         """
         return pulumi.get(self, "force_destroy")
 
@@ -211,7 +211,7 @@ class App(pulumi.CustomResource):
     @pulumi.getter(name="httpUrl")
     def http_url(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+        URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.
         """
         return pulumi.get(self, "http_url")
 
@@ -219,7 +219,7 @@ class App(pulumi.CustomResource):
     @pulumi.getter(name="httpsUrl")
     def https_url(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        The same for HTTPS services.
+        The same URL for HTTPS services.
         """
         return pulumi.get(self, "https_url")
 

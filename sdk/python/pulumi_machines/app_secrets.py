@@ -27,9 +27,9 @@ class AppSecretsArgs:
         The set of arguments for constructing a AppSecrets resource.
 
         :param pulumi.Input[_builtins.str] app: App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
-        :param pulumi.Input[_builtins.int] values_version: Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values_wo: Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
+        :param pulumi.Input[_builtins.int] values_version: Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values_wo: Write-only form of `values`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valuesVersion` to write it.
         """
         pulumi.set(__self__, "app", app)
         if values is not None:
@@ -55,7 +55,7 @@ class AppSecretsArgs:
     @pulumi.getter
     def values(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+        Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
         """
         return pulumi.get(self, "values")
 
@@ -67,7 +67,7 @@ class AppSecretsArgs:
     @pulumi.getter(name="valuesVersion")
     def values_version(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+        Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
         """
         return pulumi.get(self, "values_version")
 
@@ -79,7 +79,7 @@ class AppSecretsArgs:
     @pulumi.getter(name="valuesWo")
     def values_wo(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+        Write-only form of `values`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valuesVersion` to write it.
         """
         return pulumi.get(self, "values_wo")
 
@@ -102,14 +102,14 @@ class AppSecrets(pulumi.CustomResource):
         """
         Secrets of an App, by name, written together.
 
-        Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+        Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
-        :param pulumi.Input[_builtins.int] values_version: Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values_wo: Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
+        :param pulumi.Input[_builtins.int] values_version: Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values_wo: Write-only form of `values`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valuesVersion` to write it.
         """
         ...
     @overload
@@ -120,7 +120,7 @@ class AppSecrets(pulumi.CustomResource):
         """
         Secrets of an App, by name, written together.
 
-        Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+        Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
 
         :param str resource_name: The name of the resource.
         :param AppSecretsArgs args: The arguments to use to populate this resource's properties.
@@ -205,7 +205,7 @@ class AppSecrets(pulumi.CustomResource):
     @pulumi.getter
     def digests(self) -> pulumi.Output[Mapping[str, _builtins.str]]:
         """
-        Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest.
+        Digest of each value as it was written, by name. It is secret, because its digest reveals a value that is easy to guess.
         """
         return pulumi.get(self, "digests")
 
@@ -221,7 +221,7 @@ class AppSecrets(pulumi.CustomResource):
     @pulumi.getter
     def values(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+        Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
         """
         return pulumi.get(self, "values")
 
@@ -229,7 +229,7 @@ class AppSecrets(pulumi.CustomResource):
     @pulumi.getter(name="valuesVersion")
     def values_version(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+        Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
         """
         return pulumi.get(self, "values_version")
 
@@ -237,7 +237,7 @@ class AppSecrets(pulumi.CustomResource):
     @pulumi.getter
     def version(self) -> pulumi.Output[_builtins.int]:
         """
-        Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.
+        Version of the App's secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets these values. It is 0 after an import, until the first change.
         """
         return pulumi.get(self, "version")
 

@@ -27,7 +27,7 @@ class CertificateValidationArgs:
 
         :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it waits again.
         :param pulumi.Input[_builtins.str] hostname: Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "hostname", hostname)
@@ -62,7 +62,7 @@ class CertificateValidationArgs:
     @pulumi.getter
     def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
         """
         return pulumi.get(self, "triggers")
 
@@ -84,13 +84,13 @@ class CertificateValidation(pulumi.CustomResource):
         """
         Waits until the certificate of a hostname is valid.
 
-        Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+        While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it waits again.
         :param pulumi.Input[_builtins.str] hostname: Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
         """
         ...
     @overload
@@ -101,7 +101,7 @@ class CertificateValidation(pulumi.CustomResource):
         """
         Waits until the certificate of a hostname is valid.
 
-        Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+        While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
 
         :param str resource_name: The name of the resource.
         :param CertificateValidationArgs args: The arguments to use to populate this resource's properties.
@@ -206,7 +206,7 @@ class CertificateValidation(pulumi.CustomResource):
     @pulumi.getter
     def triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
         """
         return pulumi.get(self, "triggers")
 

@@ -66,7 +66,7 @@ class CheckCertificateResult:
     @pulumi.getter(name="acmeRequested")
     def acme_requested(self) -> Optional[_builtins.bool]:
         """
-        Whether an ACME certificate was asked for.
+        Whether an ACME certificate was requested.
         """
         return pulumi.get(self, "acme_requested")
 
@@ -130,7 +130,7 @@ class CheckCertificateResult:
     @pulumi.getter(name="rateLimitedUntil")
     def rate_limited_until(self) -> Optional[_builtins.str]:
         """
-        RFC 3339 time at which issuing goes on, if it is held up.
+        RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests.
         """
         return pulumi.get(self, "rate_limited_until")
 
@@ -183,7 +183,7 @@ def check_certificate(app: Optional[_builtins.str] = None,
                       hostname: Optional[_builtins.str] = None,
                       opts: Optional[pulumi.InvokeOptions] = None) -> AwaitableCheckCertificateResult:
     """
-    Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
+    Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine accepts no unknown answer.
 
     :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str hostname: The hostname, or the `id` of a certificate.
@@ -211,7 +211,7 @@ def check_certificate_output(app: pulumi.Input[Optional[_builtins.str]] = None,
                              hostname: pulumi.Input[Optional[_builtins.str]] = None,
                              opts: Optional[Union[pulumi.InvokeOptions, pulumi.InvokeOutputOptions]] = None) -> pulumi.Output[CheckCertificateResult]:
     """
-    Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
+    Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine accepts no unknown answer.
 
     :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str hostname: The hostname, or the `id` of a certificate.

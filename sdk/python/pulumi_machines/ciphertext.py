@@ -30,8 +30,8 @@ class CiphertextArgs:
         :param pulumi.Input[_builtins.str] app: App that has the key: the `id` of an App. Changing it replaces this.
         :param pulumi.Input[_builtins.str] key: The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
         :param pulumi.Input[_builtins.str] plaintext: The data, base64. Changing it computes the output again.
-        :param pulumi.Input[_builtins.str] associated_data: Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
-        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+        :param pulumi.Input[_builtins.str] associated_data: Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
+        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "key", key)
@@ -81,7 +81,7 @@ class CiphertextArgs:
     @pulumi.getter(name="associatedData")
     def associated_data(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+        Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
         """
         return pulumi.get(self, "associated_data")
 
@@ -93,7 +93,7 @@ class CiphertextArgs:
     @pulumi.getter(name="keyUpdatedAt")
     def key_updated_at(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+        The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
         """
         return pulumi.get(self, "key_updated_at")
 
@@ -117,14 +117,14 @@ class Ciphertext(pulumi.CustomResource):
         """
         Data encrypted with a secret key.
 
-        Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+        Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that has the key: the `id` of an App. Changing it replaces this.
-        :param pulumi.Input[_builtins.str] associated_data: Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+        :param pulumi.Input[_builtins.str] associated_data: Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
         :param pulumi.Input[_builtins.str] key: The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
-        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
         :param pulumi.Input[_builtins.str] plaintext: The data, base64. Changing it computes the output again.
         """
         ...
@@ -136,7 +136,7 @@ class Ciphertext(pulumi.CustomResource):
         """
         Data encrypted with a secret key.
 
-        Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+        Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
 
         :param str resource_name: The name of the resource.
         :param CiphertextArgs args: The arguments to use to populate this resource's properties.
@@ -229,7 +229,7 @@ class Ciphertext(pulumi.CustomResource):
     @pulumi.getter(name="associatedData")
     def associated_data(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+        Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
         """
         return pulumi.get(self, "associated_data")
 
@@ -253,7 +253,7 @@ class Ciphertext(pulumi.CustomResource):
     @pulumi.getter(name="keyUpdatedAt")
     def key_updated_at(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+        The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
         """
         return pulumi.get(self, "key_updated_at")
 
@@ -277,7 +277,7 @@ class Ciphertext(pulumi.CustomResource):
     @pulumi.getter
     def serial(self) -> pulumi.Output[_builtins.str]:
         """
-        Random end of the id.
+        Random last part of the id.
         """
         return pulumi.get(self, "serial")
 

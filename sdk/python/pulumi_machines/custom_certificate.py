@@ -32,9 +32,9 @@ class CustomCertificateArgs:
         :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it replaces the certificate.
         :param pulumi.Input[_builtins.str] fullchain: PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one.
         :param pulumi.Input[_builtins.str] hostname: Hostname in lower case, also a wildcard such as `*.example.com`. Changing it replaces the certificate.
-        :param pulumi.Input[_builtins.str] private_key: PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
-        :param pulumi.Input[_builtins.int] private_key_version: Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
-        :param pulumi.Input[_builtins.str] private_key_wo: Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+        :param pulumi.Input[_builtins.str] private_key: PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
+        :param pulumi.Input[_builtins.int] private_key_version: Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+        :param pulumi.Input[_builtins.str] private_key_wo: Write-only form of `privateKey`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `privateKeyVersion` to write it.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "fullchain", fullchain)
@@ -86,7 +86,7 @@ class CustomCertificateArgs:
     @pulumi.getter(name="privateKey")
     def private_key(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
+        PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
         """
         return pulumi.get(self, "private_key")
 
@@ -98,7 +98,7 @@ class CustomCertificateArgs:
     @pulumi.getter(name="privateKeyVersion")
     def private_key_version(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+        Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
         """
         return pulumi.get(self, "private_key_version")
 
@@ -110,7 +110,7 @@ class CustomCertificateArgs:
     @pulumi.getter(name="privateKeyWo")
     def private_key_wo(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+        Write-only form of `privateKey`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `privateKeyVersion` to write it.
         """
         return pulumi.get(self, "private_key_wo")
 
@@ -135,16 +135,16 @@ class CustomCertificate(pulumi.CustomResource):
         """
         A certificate of a hostname that you bring yourself.
 
-        It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by that TXT record. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
+        It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program's chain and key.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it replaces the certificate.
         :param pulumi.Input[_builtins.str] fullchain: PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one.
         :param pulumi.Input[_builtins.str] hostname: Hostname in lower case, also a wildcard such as `*.example.com`. Changing it replaces the certificate.
-        :param pulumi.Input[_builtins.str] private_key: PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
-        :param pulumi.Input[_builtins.int] private_key_version: Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
-        :param pulumi.Input[_builtins.str] private_key_wo: Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+        :param pulumi.Input[_builtins.str] private_key: PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
+        :param pulumi.Input[_builtins.int] private_key_version: Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+        :param pulumi.Input[_builtins.str] private_key_wo: Write-only form of `privateKey`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `privateKeyVersion` to write it.
         """
         ...
     @overload
@@ -155,7 +155,7 @@ class CustomCertificate(pulumi.CustomResource):
         """
         A certificate of a hostname that you bring yourself.
 
-        It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by that TXT record. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
+        It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program's chain and key.
 
         :param str resource_name: The name of the resource.
         :param CustomCertificateArgs args: The arguments to use to populate this resource's properties.
@@ -274,7 +274,7 @@ class CustomCertificate(pulumi.CustomResource):
     @pulumi.getter(name="dnsRecords")
     def dns_records(self) -> pulumi.Output[Sequence['outputs.DnsRecord']]:
         """
-        Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+        Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
         """
         return pulumi.get(self, "dns_records")
 
@@ -314,7 +314,7 @@ class CustomCertificate(pulumi.CustomResource):
     @pulumi.getter(name="privateKey")
     def private_key(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
+        PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
         """
         return pulumi.get(self, "private_key")
 
@@ -322,7 +322,7 @@ class CustomCertificate(pulumi.CustomResource):
     @pulumi.getter(name="privateKeyVersion")
     def private_key_version(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+        Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
         """
         return pulumi.get(self, "private_key_version")
 

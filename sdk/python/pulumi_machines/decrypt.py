@@ -56,10 +56,10 @@ def decrypt(app: Optional[_builtins.str] = None,
     Decrypts with a secret key of an App. The answer is a secret.
 
     :param _builtins.str app: App to read: the `id` of an App.
-    :param _builtins.str associated_data: Data that is not in the ciphertext but must be the same for decrypting.
-    :param _builtins.str ciphertext: What encrypt answered, base64.
+    :param _builtins.str associated_data: Data that is not part of the ciphertext, but must be the same for decrypting.
+    :param _builtins.str ciphertext: The ciphertext that encrypt returned, base64.
     :param _builtins.str key: The key: the `id` of a SecretKey, or its name.
-    :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+    :param _builtins.int min_version: Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
     """
     __args__ = dict()
     __args__['app'] = app
@@ -82,10 +82,10 @@ def decrypt_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     Decrypts with a secret key of an App. The answer is a secret.
 
     :param _builtins.str app: App to read: the `id` of an App.
-    :param _builtins.str associated_data: Data that is not in the ciphertext but must be the same for decrypting.
-    :param _builtins.str ciphertext: What encrypt answered, base64.
+    :param _builtins.str associated_data: Data that is not part of the ciphertext, but must be the same for decrypting.
+    :param _builtins.str ciphertext: The ciphertext that encrypt returned, base64.
     :param _builtins.str key: The key: the `id` of a SecretKey, or its name.
-    :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+    :param _builtins.int min_version: Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
     """
     __args__ = dict()
     __args__['app'] = app

@@ -27,7 +27,7 @@ class DeployTokenArgs:
 
         :param pulumi.Input[_builtins.str] app: App that the token gives access to: the `id` of an App. Changing it creates a new token.
         :param pulumi.Input[_builtins.str] expiry: Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "expiry", expiry)
@@ -62,7 +62,7 @@ class DeployTokenArgs:
     @pulumi.getter(name="rotationTriggers")
     def rotation_triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
         """
         return pulumi.get(self, "rotation_triggers")
 
@@ -82,15 +82,15 @@ class DeployToken(pulumi.CustomResource):
                  rotation_triggers: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
                  __props__=None):
         """
-        An access token that is good for one App alone.
+        An access token for only one App.
 
-        The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
+        The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that the token gives access to: the `id` of an App. Changing it creates a new token.
         :param pulumi.Input[_builtins.str] expiry: Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
         """
         ...
     @overload
@@ -99,9 +99,9 @@ class DeployToken(pulumi.CustomResource):
                  args: DeployTokenArgs,
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
-        An access token that is good for one App alone.
+        An access token for only one App.
 
-        The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
+        The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
 
         :param str resource_name: The name of the resource.
         :param DeployTokenArgs args: The arguments to use to populate this resource's properties.
@@ -186,7 +186,7 @@ class DeployToken(pulumi.CustomResource):
     @pulumi.getter(name="expiresAt")
     def expires_at(self) -> pulumi.Output[_builtins.str]:
         """
-        RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was created with.
+        RFC 3339 time at which the token expires at the latest. It is approximate, because it is computed with this computer's clock. A token never outlives the token that created it.
         """
         return pulumi.get(self, "expires_at")
 
@@ -202,7 +202,7 @@ class DeployToken(pulumi.CustomResource):
     @pulumi.getter(name="rotationTriggers")
     def rotation_triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
         """
         return pulumi.get(self, "rotation_triggers")
 
@@ -210,7 +210,7 @@ class DeployToken(pulumi.CustomResource):
     @pulumi.getter
     def token(self) -> pulumi.Output[_builtins.str]:
         """
-        The token. The service shows it once, and it is kept as a secret.
+        The token. The service returns it only once; the state stores it as a secret.
         """
         return pulumi.get(self, "token")
 

@@ -47,26 +47,26 @@ class FleetArgs:
         The set of arguments for constructing a Fleet resource.
 
         :param pulumi.Input[_builtins.str] app: App the Machines run in: the `id` of an App. Changing it replaces the fleet.
-        :param pulumi.Input['MachineConfigArgs'] config: Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] adopt: Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+        :param pulumi.Input['MachineConfigArgs'] config: Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] adopt: Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
         :param pulumi.Input[_builtins.int] count: Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
-        :param pulumi.Input[_builtins.bool] delete_volumes: Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
-        :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
-        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
-        :param Any min_secrets_version: Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
-        :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
-        :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
+        :param pulumi.Input[_builtins.bool] delete_volumes: Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
+        :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
+        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
+        :param Any min_secrets_version: Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+        :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it, for example `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
+        :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`.
         :param pulumi.Input[_builtins.str] pass_deadline: Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
-        :param pulumi.Input[_builtins.str] progress_deadline: Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
-        :param pulumi.Input[_builtins.bool] promoted: Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+        :param pulumi.Input[_builtins.str] progress_deadline: Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`.
+        :param pulumi.Input[_builtins.bool] promoted: Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.int]]] regions: Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
-        :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
+        :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] spread_over: Regions that `count` is spread over; the first ones get one Machine more.
         :param pulumi.Input[_builtins.int] standbys: Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
         :param pulumi.Input[_builtins.str] start_deadline: Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
-        :param pulumi.Input['FleetStrategyArgs'] strategy: How the Machines are changed from one configuration to the next; rolling when left out.
-        :param pulumi.Input['FleetVolumeArgs'] volume: Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+        :param pulumi.Input['FleetStrategyArgs'] strategy: The strategy by which Machines get a new configuration; `rolling` when left out.
+        :param pulumi.Input['FleetVolumeArgs'] volume: Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "config", config)
@@ -137,7 +137,7 @@ class FleetArgs:
     @pulumi.getter
     def config(self) -> pulumi.Input['MachineConfigArgs']:
         """
-        Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+        Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
         """
         return pulumi.get(self, "config")
 
@@ -149,7 +149,7 @@ class FleetArgs:
     @pulumi.getter
     def adopt(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+        Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
         """
         return pulumi.get(self, "adopt")
 
@@ -173,7 +173,7 @@ class FleetArgs:
     @pulumi.getter(name="deleteVolumes")
     def delete_volumes(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+        Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
         """
         return pulumi.get(self, "delete_volumes")
 
@@ -185,7 +185,7 @@ class FleetArgs:
     @pulumi.getter(name="fallbackRegions")
     def fallback_regions(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]]]:
         """
-        Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+        Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
         """
         return pulumi.get(self, "fallback_regions")
 
@@ -197,7 +197,7 @@ class FleetArgs:
     @pulumi.getter(name="memoryLimitMb")
     def memory_limit_mb(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+        Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
         """
         return pulumi.get(self, "memory_limit_mb")
 
@@ -209,7 +209,7 @@ class FleetArgs:
     @pulumi.getter(name="minSecretsVersion")
     def min_secrets_version(self) -> Optional[Any]:
         """
-        Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+        Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
         """
         return pulumi.get(self, "min_secrets_version")
 
@@ -221,7 +221,7 @@ class FleetArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
+        Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it, for example `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
         """
         return pulumi.get(self, "name")
 
@@ -233,7 +233,7 @@ class FleetArgs:
     @pulumi.getter(name="onFailure")
     def on_failure(self) -> pulumi.Input[Optional[Union[_builtins.str, 'FleetOnFailure']]]:
         """
-        What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
+        What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`.
         """
         return pulumi.get(self, "on_failure")
 
@@ -257,7 +257,7 @@ class FleetArgs:
     @pulumi.getter(name="progressDeadline")
     def progress_deadline(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
+        Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`.
         """
         return pulumi.get(self, "progress_deadline")
 
@@ -269,7 +269,7 @@ class FleetArgs:
     @pulumi.getter
     def promoted(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+        Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
         """
         return pulumi.get(self, "promoted")
 
@@ -293,7 +293,7 @@ class FleetArgs:
     @pulumi.getter(name="releaseCommand")
     def release_command(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+        Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
         """
         return pulumi.get(self, "release_command")
 
@@ -305,7 +305,7 @@ class FleetArgs:
     @pulumi.getter(name="restartOnce")
     def restart_once(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+        Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
         """
         return pulumi.get(self, "restart_once")
 
@@ -353,7 +353,7 @@ class FleetArgs:
     @pulumi.getter
     def strategy(self) -> pulumi.Input[Optional['FleetStrategyArgs']]:
         """
-        How the Machines are changed from one configuration to the next; rolling when left out.
+        The strategy by which Machines get a new configuration; `rolling` when left out.
         """
         return pulumi.get(self, "strategy")
 
@@ -365,7 +365,7 @@ class FleetArgs:
     @pulumi.getter
     def volume(self) -> pulumi.Input[Optional['FleetVolumeArgs']]:
         """
-        Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+        Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
         """
         return pulumi.get(self, "volume")
 
@@ -403,33 +403,33 @@ class Fleet(pulumi.CustomResource):
                  volume: pulumi.Input[Optional[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']]] = None,
                  __props__=None):
         """
-        The Machines of one configuration in an App, and how they are changed from one configuration to the next.
+        A group of Machines of an App with one configuration, and the strategy by which they get a new one.
 
-        The fleet keeps as many Machines as wanted in each region. A change of the configuration is rolled out by its strategy: never more than a part of the Machines is missing, and a configuration that fails stops before it reaches the others. An interrupted rollout is continued by the next update.
+        The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] adopt: Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] adopt: Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
         :param pulumi.Input[_builtins.str] app: App the Machines run in: the `id` of an App. Changing it replaces the fleet.
-        :param pulumi.Input[Union['MachineConfigArgs', 'MachineConfigArgsDict']] config: Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+        :param pulumi.Input[Union['MachineConfigArgs', 'MachineConfigArgsDict']] config: Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
         :param pulumi.Input[_builtins.int] count: Number of Machines, spread evenly over the regions of `spreadOver`. Exclusive with `regions`.
-        :param pulumi.Input[_builtins.bool] delete_volumes: Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
-        :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
-        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
-        :param Any min_secrets_version: Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
-        :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it: `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
-        :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
+        :param pulumi.Input[_builtins.bool] delete_volumes: Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
+        :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
+        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
+        :param Any min_secrets_version: Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+        :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it, for example `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
+        :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`.
         :param pulumi.Input[_builtins.str] pass_deadline: Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
-        :param pulumi.Input[_builtins.str] progress_deadline: Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
-        :param pulumi.Input[_builtins.bool] promoted: Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+        :param pulumi.Input[_builtins.str] progress_deadline: Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`.
+        :param pulumi.Input[_builtins.bool] promoted: Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.int]]] regions: Number of Machines by region, for example `{ ams: 3, iad: 2 }`. Exclusive with `count`.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
-        :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] release_command: Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
+        :param pulumi.Input[_builtins.bool] restart_once: Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] spread_over: Regions that `count` is spread over; the first ones get one Machine more.
         :param pulumi.Input[_builtins.int] standbys: Number of further Machines that are stopped, 0 to 100. The service starts them when a Machine of the fleet has failed; the next update repairs that Machine and stops them again. Not with `config.services` or `volume`. Default: `0`.
         :param pulumi.Input[_builtins.str] start_deadline: Time for a Machine to run after it was created or updated; all of `progressDeadline` when left out. The time to stop is `config.stopConfig.timeout`.
-        :param pulumi.Input[Union['FleetStrategyArgs', 'FleetStrategyArgsDict']] strategy: How the Machines are changed from one configuration to the next; rolling when left out.
-        :param pulumi.Input[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']] volume: Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+        :param pulumi.Input[Union['FleetStrategyArgs', 'FleetStrategyArgsDict']] strategy: The strategy by which Machines get a new configuration; `rolling` when left out.
+        :param pulumi.Input[Union['FleetVolumeArgs', 'FleetVolumeArgsDict']] volume: Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
         """
         ...
     @overload
@@ -438,9 +438,9 @@ class Fleet(pulumi.CustomResource):
                  args: FleetArgs,
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
-        The Machines of one configuration in an App, and how they are changed from one configuration to the next.
+        A group of Machines of an App with one configuration, and the strategy by which they get a new one.
 
-        The fleet keeps as many Machines as wanted in each region. A change of the configuration is rolled out by its strategy: never more than a part of the Machines is missing, and a configuration that fails stops before it reaches the others. An interrupted rollout is continued by the next update.
+        The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
 
         :param str resource_name: The name of the resource.
         :param FleetArgs args: The arguments to use to populate this resource's properties.
@@ -595,7 +595,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def adopt(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
         """
-        Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+        Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
         """
         return pulumi.get(self, "adopt")
 
@@ -611,7 +611,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def awaited(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.
+        While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 hexadecimal digits.
         """
         return pulumi.get(self, "awaited")
 
@@ -627,7 +627,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def config(self) -> pulumi.Output['outputs.MachineConfig']:
         """
-        Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+        Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
         """
         return pulumi.get(self, "config")
 
@@ -643,7 +643,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="deleteVolumes")
     def delete_volumes(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+        Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
         """
         return pulumi.get(self, "delete_volumes")
 
@@ -651,7 +651,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def drift(self) -> pulumi.Output[Sequence[_builtins.str]]:
         """
-        What others have changed, as the last refresh saw it; the next update repairs it.
+        Changes by others that the last refresh found; the next update repairs them.
         """
         return pulumi.get(self, "drift")
 
@@ -659,7 +659,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="fallbackRegions")
     def fallback_regions(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
         """
-        Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+        Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
         """
         return pulumi.get(self, "fallback_regions")
 
@@ -667,7 +667,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="gatePassed")
     def gate_passed(self) -> pulumi.Output[Optional[_builtins.bool]]:
         """
-        True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.
+        True after a rollout that failed when its configuration had been promoted: the next update continues without another promotion.
         """
         return pulumi.get(self, "gate_passed")
 
@@ -691,7 +691,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="memoryLimitMb")
     def memory_limit_mb(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+        Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
         """
         return pulumi.get(self, "memory_limit_mb")
 
@@ -699,7 +699,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="minSecretsVersion")
     def min_secrets_version(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Version of the App's secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+        Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
         """
         return pulumi.get(self, "min_secrets_version")
 
@@ -715,7 +715,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="onFailure")
     def on_failure(self) -> pulumi.Output[_builtins.str]:
         """
-        What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `"stop"`.
+        What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`.
         """
         return pulumi.get(self, "on_failure")
 
@@ -723,7 +723,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="otherMachines")
     def other_machines(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
         """
-        Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.
+        Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, stopped and kept Machines, those without traffic yet, and those whose hosts cannot be reached.
         """
         return pulumi.get(self, "other_machines")
 
@@ -739,7 +739,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="progressDeadline")
     def progress_deadline(self) -> pulumi.Output[_builtins.str]:
         """
-        Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `"10m"`.
+        Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `"10m"`.
         """
         return pulumi.get(self, "progress_deadline")
 
@@ -747,7 +747,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def promoted(self) -> pulumi.Output[_builtins.bool]:
         """
-        Promotes the configuration that waits with `promote: "manual"`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+        Promotes the configuration that waits with `promote: "manual"`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
         """
         return pulumi.get(self, "promoted")
 
@@ -763,7 +763,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="releaseCommand")
     def release_command(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
         """
-        Command that has to succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It takes the place of `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+        Command that must succeed before a new configuration reaches the first Machine, for example `["bin/migrate"]`. It replaces `config.init.cmd` in a Machine of its own, `<name>-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
         """
         return pulumi.get(self, "release_command")
 
@@ -771,7 +771,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="restartOnce")
     def restart_once(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+        Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
         """
         return pulumi.get(self, "restart_once")
 
@@ -811,7 +811,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def strategy(self) -> pulumi.Output[Optional['outputs.FleetStrategy']]:
         """
-        How the Machines are changed from one configuration to the next; rolling when left out.
+        The strategy by which Machines get a new configuration; `rolling` when left out.
         """
         return pulumi.get(self, "strategy")
 
@@ -819,7 +819,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def volume(self) -> pulumi.Output[Optional['outputs.FleetVolume']]:
         """
-        Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+        Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
         """
         return pulumi.get(self, "volume")
 
@@ -827,7 +827,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def volumes(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
         """
-        Ids of the volumes that are the fleet's, `app/volumeId`: it made or adopted them, and its Machines mount them or did.
+        Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier.
         """
         return pulumi.get(self, "volumes")
 

@@ -81,7 +81,7 @@ class GetAppResult:
     @pulumi.getter(name="httpUrl")
     def http_url(self) -> Optional[_builtins.str]:
         """
-        Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+        URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.
         """
         return pulumi.get(self, "http_url")
 
@@ -89,7 +89,7 @@ class GetAppResult:
     @pulumi.getter(name="httpsUrl")
     def https_url(self) -> Optional[_builtins.str]:
         """
-        The same for HTTPS services.
+        The same URL for HTTPS services.
         """
         return pulumi.get(self, "https_url")
 

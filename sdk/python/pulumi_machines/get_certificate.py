@@ -63,7 +63,7 @@ class GetCertificateResult:
     @pulumi.getter(name="acmeRequested")
     def acme_requested(self) -> Optional[_builtins.bool]:
         """
-        Whether an ACME certificate was asked for.
+        Whether an ACME certificate was requested.
         """
         return pulumi.get(self, "acme_requested")
 
@@ -119,7 +119,7 @@ class GetCertificateResult:
     @pulumi.getter(name="rateLimitedUntil")
     def rate_limited_until(self) -> Optional[_builtins.str]:
         """
-        RFC 3339 time at which issuing goes on, if it is held up.
+        RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests.
         """
         return pulumi.get(self, "rate_limited_until")
 

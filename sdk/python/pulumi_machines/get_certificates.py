@@ -51,10 +51,10 @@ def get_certificates(app: Optional[_builtins.str] = None,
                      filter: Optional[_builtins.str] = None,
                      opts: Optional[pulumi.InvokeOptions] = None) -> AwaitableGetCertificatesResult:
     """
-    Lists the hostnames of an App that have certificates or ask for them.
+    Lists the hostnames of an App that have or request certificates.
 
     :param _builtins.str app: App to read: the `id` of an App.
-    :param _builtins.str filter: Only hostnames that hold this text.
+    :param _builtins.str filter: Only hostnames that contain this text.
     """
     __args__ = dict()
     __args__['app'] = app
@@ -68,10 +68,10 @@ def get_certificates_output(app: pulumi.Input[Optional[_builtins.str]] = None,
                             filter: pulumi.Input[Optional[Optional[_builtins.str]]] = None,
                             opts: Optional[Union[pulumi.InvokeOptions, pulumi.InvokeOutputOptions]] = None) -> pulumi.Output[GetCertificatesResult]:
     """
-    Lists the hostnames of an App that have certificates or ask for them.
+    Lists the hostnames of an App that have or request certificates.
 
     :param _builtins.str app: App to read: the `id` of an App.
-    :param _builtins.str filter: Only hostnames that hold this text.
+    :param _builtins.str filter: Only hostnames that contain this text.
     """
     __args__ = dict()
     __args__['app'] = app

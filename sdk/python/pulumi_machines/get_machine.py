@@ -98,7 +98,7 @@ class GetMachineResult:
     @pulumi.getter
     def config(self) -> Optional['outputs.MachineConfig']:
         """
-        The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
+        The configuration, with the fields of a Machine's `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable.
         """
         return pulumi.get(self, "config")
 
@@ -246,7 +246,7 @@ def get_machine(app: Optional[_builtins.str] = None,
     """
     Looks up a Machine.
 
-    Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+    Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.
@@ -281,7 +281,7 @@ def get_machine_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     """
     Looks up a Machine.
 
-    Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+    Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.

@@ -35,7 +35,7 @@ class GetMachineMemoryResult:
     @pulumi.getter(name="availableMb")
     def available_mb(self) -> _builtins.int:
         """
-        Memory in MB that the limit could be raised by.
+        Memory in MB by which the limit could be raised.
         """
         return pulumi.get(self, "available_mb")
 

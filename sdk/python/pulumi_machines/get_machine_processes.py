@@ -34,7 +34,7 @@ class GetMachineProcessesResult:
     @pulumi.getter
     def processes(self) -> Sequence['outputs.ProcessDetails']:
         """
-        The processes, in the order asked for.
+        The processes, in the requested order.
         """
         return pulumi.get(self, "processes")
 
@@ -58,7 +58,7 @@ def get_machine_processes(app: Optional[_builtins.str] = None,
 
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.
-    :param 'GetMachineProcessesOrder' order: `asc` or `desc`. Default: `"asc"`.
+    :param 'GetMachineProcessesOrder' order: Order: `asc` or `desc`. Default: `"asc"`.
     :param 'GetMachineProcessesSortBy' sort_by: Field to sort by: `pid`, `cpu`, `rss`, `rtime`, `stime` or `command`. Default: `"pid"`.
     """
     __args__ = dict()
@@ -81,7 +81,7 @@ def get_machine_processes_output(app: pulumi.Input[Optional[_builtins.str]] = No
 
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.
-    :param 'GetMachineProcessesOrder' order: `asc` or `desc`. Default: `"asc"`.
+    :param 'GetMachineProcessesOrder' order: Order: `asc` or `desc`. Default: `"asc"`.
     :param 'GetMachineProcessesSortBy' sort_by: Field to sort by: `pid`, `cpu`, `rss`, `rtime`, `stime` or `command`. Default: `"pid"`.
     """
     __args__ = dict()

@@ -54,7 +54,7 @@ def get_machine_versions(app: Optional[_builtins.str] = None,
     """
     Lists the versions of a Machine's configuration, newest first.
 
-    Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+    Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.
@@ -73,7 +73,7 @@ def get_machine_versions_output(app: pulumi.Input[Optional[_builtins.str]] = Non
     """
     Lists the versions of a Machine's configuration, newest first.
 
-    Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+    Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.

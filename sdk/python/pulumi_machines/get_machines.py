@@ -57,7 +57,7 @@ def get_machines(app: Optional[_builtins.str] = None,
     """
     Lists the Machines of an App.
 
-    Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+    Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 
     :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.bool include_deleted: Whether destroyed Machines are listed too.
@@ -85,7 +85,7 @@ def get_machines_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     """
     Lists the Machines of an App.
 
-    Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+    Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 
     :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.bool include_deleted: Whether destroyed Machines are listed too.

@@ -67,13 +67,13 @@ def get_org_machines(include_deleted: Optional[_builtins.bool] = None,
                      updated_after: Optional[_builtins.str] = None,
                      opts: Optional[pulumi.InvokeOptions] = None) -> AwaitableGetOrgMachinesResult:
     """
-    Lists the Machines of an organization, the ones that changed longest ago first.
+    Lists the Machines of an organization, in the order of their last change, the oldest first.
 
     The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
 
-    :param _builtins.bool include_deleted: List what is destroyed too.
+    :param _builtins.bool include_deleted: Whether destroyed Machines are listed too.
     :param _builtins.str organization: Slug of the organization; the provider's `organization` when left out.
-    :param _builtins.str region: Only of this region.
+    :param _builtins.str region: Only Machines in this region.
     :param Sequence['ListedMachineState'] states: Only Machines in one of these states; in any when left out.
     :param _builtins.str updated_after: Only Machines that changed after this RFC 3339 time.
     """
@@ -96,13 +96,13 @@ def get_org_machines_output(include_deleted: pulumi.Input[Optional[Optional[_bui
                             updated_after: pulumi.Input[Optional[Optional[_builtins.str]]] = None,
                             opts: Optional[Union[pulumi.InvokeOptions, pulumi.InvokeOutputOptions]] = None) -> pulumi.Output[GetOrgMachinesResult]:
     """
-    Lists the Machines of an organization, the ones that changed longest ago first.
+    Lists the Machines of an organization, in the order of their last change, the oldest first.
 
     The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
 
-    :param _builtins.bool include_deleted: List what is destroyed too.
+    :param _builtins.bool include_deleted: Whether destroyed Machines are listed too.
     :param _builtins.str organization: Slug of the organization; the provider's `organization` when left out.
-    :param _builtins.str region: Only of this region.
+    :param _builtins.str region: Only Machines in this region.
     :param Sequence['ListedMachineState'] states: Only Machines in one of these states; in any when left out.
     :param _builtins.str updated_after: Only Machines that changed after this RFC 3339 time.
     """

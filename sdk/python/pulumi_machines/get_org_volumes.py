@@ -54,13 +54,13 @@ def get_org_volumes(include_deleted: Optional[_builtins.bool] = None,
                     updated_after: Optional[_builtins.str] = None,
                     opts: Optional[pulumi.InvokeOptions] = None) -> AwaitableGetOrgVolumesResult:
     """
-    Lists the volumes of an organization, the ones that changed longest ago first.
+    Lists the volumes of an organization, in the order of their last change, the oldest first.
 
     The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
 
-    :param _builtins.bool include_deleted: List what is destroyed too.
+    :param _builtins.bool include_deleted: Whether destroyed Machines are listed too.
     :param _builtins.str organization: Slug of the organization; the provider's `organization` when left out.
-    :param _builtins.str region: Only of this region.
+    :param _builtins.str region: Only Machines in this region.
     :param Sequence[_builtins.str] states: Only volumes in one of these states, for example `created`; in any when left out.
     :param _builtins.str updated_after: Only volumes that changed after this RFC 3339 time.
     """
@@ -82,13 +82,13 @@ def get_org_volumes_output(include_deleted: pulumi.Input[Optional[Optional[_buil
                            updated_after: pulumi.Input[Optional[Optional[_builtins.str]]] = None,
                            opts: Optional[Union[pulumi.InvokeOptions, pulumi.InvokeOutputOptions]] = None) -> pulumi.Output[GetOrgVolumesResult]:
     """
-    Lists the volumes of an organization, the ones that changed longest ago first.
+    Lists the volumes of an organization, in the order of their last change, the oldest first.
 
     The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
 
-    :param _builtins.bool include_deleted: List what is destroyed too.
+    :param _builtins.bool include_deleted: Whether destroyed Machines are listed too.
     :param _builtins.str organization: Slug of the organization; the provider's `organization` when left out.
-    :param _builtins.str region: Only of this region.
+    :param _builtins.str region: Only Machines in this region.
     :param Sequence[_builtins.str] states: Only volumes in one of these states, for example `created`; in any when left out.
     :param _builtins.str updated_after: Only volumes that changed after this RFC 3339 time.
     """

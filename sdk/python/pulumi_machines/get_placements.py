@@ -61,12 +61,12 @@ def get_placements(compute: Optional[Union['MachineGuest', 'MachineGuestDict']] 
     Simulates placing Machines into regions; nothing is reserved.
 
     :param Union['MachineGuest', 'MachineGuestDict'] compute: Size of each Machine; performance-1x when left out.
-    :param _builtins.int count: Machines to place; 0 asks how many each region takes. Default: `0`.
+    :param _builtins.int count: Number of Machines to place; 0 shows how many fit into each region. Default: `0`.
     :param _builtins.str organization: Slug of the organization; the provider's `organization` when left out.
     :param _builtins.str region: Regions, parts of the world, `any`, separated by commas, for example `"lhr,eu"`. Default: `"[region],any"`.
     :param _builtins.str volume_name: Name of volumes that must be mounted.
     :param _builtins.int volume_size_bytes: Bytes of a volume to create for each Machine.
-    :param Mapping[str, _builtins.int] weights: How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.
+    :param Mapping[str, _builtins.int] weights: Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).
     """
     __args__ = dict()
     __args__['compute'] = compute
@@ -93,12 +93,12 @@ def get_placements_output(compute: pulumi.Input[Optional[Optional[Union['Machine
     Simulates placing Machines into regions; nothing is reserved.
 
     :param Union['MachineGuest', 'MachineGuestDict'] compute: Size of each Machine; performance-1x when left out.
-    :param _builtins.int count: Machines to place; 0 asks how many each region takes. Default: `0`.
+    :param _builtins.int count: Number of Machines to place; 0 shows how many fit into each region. Default: `0`.
     :param _builtins.str organization: Slug of the organization; the provider's `organization` when left out.
     :param _builtins.str region: Regions, parts of the world, `any`, separated by commas, for example `"lhr,eu"`. Default: `"[region],any"`.
     :param _builtins.str volume_name: Name of volumes that must be mounted.
     :param _builtins.int volume_size_bytes: Bytes of a volume to create for each Machine.
-    :param Mapping[str, _builtins.int] weights: How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.
+    :param Mapping[str, _builtins.int] weights: Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).
     """
     __args__ = dict()
     __args__['compute'] = compute

@@ -52,7 +52,7 @@ class GetSecretResult:
     @pulumi.getter
     def digest(self) -> Optional[_builtins.str]:
         """
-        Changes with the value; the value cannot be found from it.
+        Digest that changes with the value. The value cannot be derived from it.
         """
         return pulumi.get(self, "digest")
 
@@ -102,7 +102,7 @@ def get_secret(app: Optional[_builtins.str] = None,
     Looks up a secret of an App: its digest and times, never its value.
 
     :param _builtins.str app: App to read: the `id` of an App.
-    :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+    :param _builtins.int min_version: Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
     :param _builtins.str name: Name of the secret, or the `id` of a Secret.
     """
     __args__ = dict()
@@ -126,7 +126,7 @@ def get_secret_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     Looks up a secret of an App: its digest and times, never its value.
 
     :param _builtins.str app: App to read: the `id` of an App.
-    :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+    :param _builtins.int min_version: Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
     :param _builtins.str name: Name of the secret, or the `id` of a Secret.
     """
     __args__ = dict()

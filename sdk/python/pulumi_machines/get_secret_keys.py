@@ -56,7 +56,7 @@ def get_secret_keys(app: Optional[_builtins.str] = None,
     Lists the secret keys of an App; their values never leave the service.
 
     :param _builtins.str app: App to read: the `id` of an App.
-    :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+    :param _builtins.int min_version: Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
     :param Sequence['ListedSecretKeyType'] types: Only keys of these kinds.
     """
     __args__ = dict()
@@ -76,7 +76,7 @@ def get_secret_keys_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     Lists the secret keys of an App; their values never leave the service.
 
     :param _builtins.str app: App to read: the `id` of an App.
-    :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+    :param _builtins.int min_version: Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
     :param Sequence['ListedSecretKeyType'] types: Only keys of these kinds.
     """
     __args__ = dict()

@@ -54,7 +54,7 @@ def get_secrets(app: Optional[_builtins.str] = None,
     Lists the secrets of an App: names, digests and times, never their values.
 
     :param _builtins.str app: App to read: the `id` of an App.
-    :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+    :param _builtins.int min_version: Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
     """
     __args__ = dict()
     __args__['app'] = app
@@ -71,7 +71,7 @@ def get_secrets_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     Lists the secrets of an App: names, digests and times, never their values.
 
     :param _builtins.str app: App to read: the `id` of an App.
-    :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+    :param _builtins.int min_version: Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
     """
     __args__ = dict()
     __args__['app'] = app

@@ -259,7 +259,7 @@ class GetVolumeResult:
     @pulumi.getter(name="requiredHostFeatures")
     def required_host_features(self) -> Optional[Sequence[_builtins.str]]:
         """
-        Features asked of the host.
+        Features that the host must offer.
         """
         return pulumi.get(self, "required_host_features")
 
@@ -275,7 +275,7 @@ class GetVolumeResult:
     @pulumi.getter(name="snapshotRetention")
     def snapshot_retention(self) -> Optional[_builtins.int]:
         """
-        Days a snapshot is kept.
+        Days that a snapshot is stored.
         """
         return pulumi.get(self, "snapshot_retention")
 

@@ -30,7 +30,7 @@ class IpAssignmentArgs:
         The set of arguments for constructing a IpAssignment resource.
 
         :param pulumi.Input[_builtins.str] app: App the address leads to: the `id` of an App. Changing it replaces the address.
-        :param pulumi.Input[Union[_builtins.str, 'IpAssignmentType']] type: Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+        :param pulumi.Input[Union[_builtins.str, 'IpAssignmentType']] type: Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
         :param pulumi.Input[_builtins.str] network: For `private_v6`: the private network; the App's own when left out. Changing it replaces the address.
         :param pulumi.Input[_builtins.str] organization: For `private_v6`: slug of the organization that owns the network; your own when left out. Changing it replaces the address.
         :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region the address leads to; `global` when left out. Changing it replaces the address.
@@ -63,7 +63,7 @@ class IpAssignmentArgs:
     @pulumi.getter
     def type(self) -> pulumi.Input[Union[_builtins.str, 'IpAssignmentType']]:
         """
-        Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+        Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
         """
         return pulumi.get(self, "type")
 
@@ -143,7 +143,7 @@ class IpAssignment(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] organization: For `private_v6`: slug of the organization that owns the network; your own when left out. Changing it replaces the address.
         :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region the address leads to; `global` when left out. Changing it replaces the address.
         :param pulumi.Input[_builtins.str] service_name: Service the address is for. Changing it replaces the address.
-        :param pulumi.Input[Union[_builtins.str, 'IpAssignmentType']] type: Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+        :param pulumi.Input[Union[_builtins.str, 'IpAssignmentType']] type: Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
         """
         ...
     @overload
@@ -266,7 +266,7 @@ class IpAssignment(pulumi.CustomResource):
     @pulumi.getter
     def ip(self) -> pulumi.Output[_builtins.str]:
         """
-        The address; for an `egress_pair` both, as `v4,v6`.
+        The address; for an `egress_pair`, both as `v4,v6`.
         """
         return pulumi.get(self, "ip")
 
@@ -314,7 +314,7 @@ class IpAssignment(pulumi.CustomResource):
     @pulumi.getter
     def type(self) -> pulumi.Output[_builtins.str]:
         """
-        Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+        Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
         """
         return pulumi.get(self, "type")
 

@@ -42,21 +42,21 @@ class MachineArgs:
         The set of arguments for constructing a Machine resource.
 
         :param pulumi.Input[_builtins.str] app: App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
-        :param pulumi.Input['MachineConfigArgs'] config: Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+        :param pulumi.Input['MachineConfigArgs'] config: Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
         :param pulumi.Input[_builtins.bool] cordoned: Whether the platform's proxy leaves the Machine out. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
-        :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion kill the Machine when stopping it fails. Default: `false`.
-        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
-        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
-        :param Any min_secrets_version: Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+        :param pulumi.Input[_builtins.bool] force_destroy: Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
+        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
+        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
+        :param Any min_secrets_version: Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
-        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
-        :param pulumi.Input[_builtins.bool] recreate: Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`.
+        :param pulumi.Input[_builtins.bool] recreate: Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
         :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
-        :param pulumi.Input['ReloadTriggersArgs'] reload: Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
-        :param pulumi.Input['RestartTriggersArgs'] restart: Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
-        :param pulumi.Input[Union[_builtins.str, 'MachinePowerState']] state: Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
-        :param pulumi.Input[_builtins.bool] wait_for_checks: Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+        :param pulumi.Input['ReloadTriggersArgs'] reload: Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
+        :param pulumi.Input['RestartTriggersArgs'] restart: Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
+        :param pulumi.Input[Union[_builtins.str, 'MachinePowerState']] state: Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
+        :param pulumi.Input[_builtins.bool] wait_for_checks: Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "config", config)
@@ -113,7 +113,7 @@ class MachineArgs:
     @pulumi.getter
     def config(self) -> pulumi.Input['MachineConfigArgs']:
         """
-        Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+        Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
         """
         return pulumi.get(self, "config")
 
@@ -149,7 +149,7 @@ class MachineArgs:
     @pulumi.getter(name="forceDestroy")
     def force_destroy(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Lets the deletion kill the Machine when stopping it fails. Default: `false`.
+        Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
         """
         return pulumi.get(self, "force_destroy")
 
@@ -161,7 +161,7 @@ class MachineArgs:
     @pulumi.getter(name="memoryLimitMb")
     def memory_limit_mb(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+        Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
         """
         return pulumi.get(self, "memory_limit_mb")
 
@@ -173,7 +173,7 @@ class MachineArgs:
     @pulumi.getter(name="minHealthySeconds")
     def min_healthy_seconds(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
+        Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
         """
         return pulumi.get(self, "min_healthy_seconds")
 
@@ -185,7 +185,7 @@ class MachineArgs:
     @pulumi.getter(name="minSecretsVersion")
     def min_secrets_version(self) -> Optional[Any]:
         """
-        Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+        Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
         """
         return pulumi.get(self, "min_secrets_version")
 
@@ -209,7 +209,7 @@ class MachineArgs:
     @pulumi.getter(name="onUpdateFailure")
     def on_update_failure(self) -> pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]]:
         """
-        What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
+        What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`.
         """
         return pulumi.get(self, "on_update_failure")
 
@@ -221,7 +221,7 @@ class MachineArgs:
     @pulumi.getter
     def recreate(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+        Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
         """
         return pulumi.get(self, "recreate")
 
@@ -245,7 +245,7 @@ class MachineArgs:
     @pulumi.getter
     def reload(self) -> pulumi.Input[Optional['ReloadTriggersArgs']]:
         """
-        Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+        Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
         """
         return pulumi.get(self, "reload")
 
@@ -257,7 +257,7 @@ class MachineArgs:
     @pulumi.getter
     def restart(self) -> pulumi.Input[Optional['RestartTriggersArgs']]:
         """
-        Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+        Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
         """
         return pulumi.get(self, "restart")
 
@@ -269,7 +269,7 @@ class MachineArgs:
     @pulumi.getter
     def state(self) -> pulumi.Input[Optional[Union[_builtins.str, 'MachinePowerState']]]:
         """
-        Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
+        Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
         """
         return pulumi.get(self, "state")
 
@@ -281,7 +281,7 @@ class MachineArgs:
     @pulumi.getter(name="waitForChecks")
     def wait_for_checks(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+        Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
         """
         return pulumi.get(self, "wait_for_checks")
 
@@ -319,21 +319,21 @@ class Machine(pulumi.CustomResource):
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
-        :param pulumi.Input[Union['MachineConfigArgs', 'MachineConfigArgsDict']] config: Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+        :param pulumi.Input[Union['MachineConfigArgs', 'MachineConfigArgsDict']] config: Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
         :param pulumi.Input[_builtins.bool] cordoned: Whether the platform's proxy leaves the Machine out. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
-        :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion kill the Machine when stopping it fails. Default: `false`.
-        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
-        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
-        :param Any min_secrets_version: Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+        :param pulumi.Input[_builtins.bool] force_destroy: Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
+        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
+        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
+        :param Any min_secrets_version: Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
-        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
-        :param pulumi.Input[_builtins.bool] recreate: Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`.
+        :param pulumi.Input[_builtins.bool] recreate: Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
         :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
-        :param pulumi.Input[Union['ReloadTriggersArgs', 'ReloadTriggersArgsDict']] reload: Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
-        :param pulumi.Input[Union['RestartTriggersArgs', 'RestartTriggersArgsDict']] restart: Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
-        :param pulumi.Input[Union[_builtins.str, 'MachinePowerState']] state: Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
-        :param pulumi.Input[_builtins.bool] wait_for_checks: Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+        :param pulumi.Input[Union['ReloadTriggersArgs', 'ReloadTriggersArgsDict']] reload: Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
+        :param pulumi.Input[Union['RestartTriggersArgs', 'RestartTriggersArgsDict']] restart: Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
+        :param pulumi.Input[Union[_builtins.str, 'MachinePowerState']] state: Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
+        :param pulumi.Input[_builtins.bool] wait_for_checks: Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
         """
         ...
     @overload
@@ -484,7 +484,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter
     def config(self) -> pulumi.Output['outputs.MachineConfig']:
         """
-        Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+        Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
         """
         return pulumi.get(self, "config")
 
@@ -508,7 +508,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter
     def failure(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well.
+        The reason why the Machine does not run or ended with an error although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure.
         """
         return pulumi.get(self, "failure")
 
@@ -524,7 +524,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="forceDestroy")
     def force_destroy(self) -> pulumi.Output[_builtins.bool]:
         """
-        Lets the deletion kill the Machine when stopping it fails. Default: `false`.
+        Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
         """
         return pulumi.get(self, "force_destroy")
 
@@ -556,7 +556,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="memoryLimitMb")
     def memory_limit_mb(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+        Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
         """
         return pulumi.get(self, "memory_limit_mb")
 
@@ -564,7 +564,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="minHealthySeconds")
     def min_healthy_seconds(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
+        Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
         """
         return pulumi.get(self, "min_healthy_seconds")
 
@@ -572,7 +572,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="minSecretsVersion")
     def min_secrets_version(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Version of the App's secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+        Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
         """
         return pulumi.get(self, "min_secrets_version")
 
@@ -588,7 +588,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="onUpdateFailure")
     def on_update_failure(self) -> pulumi.Output[_builtins.str]:
         """
-        What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. Default: `"keep"`.
+        What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`.
         """
         return pulumi.get(self, "on_update_failure")
 
@@ -612,7 +612,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter
     def recreate(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+        Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
         """
         return pulumi.get(self, "recreate")
 
@@ -628,7 +628,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter
     def reload(self) -> pulumi.Output[Optional['outputs.ReloadTriggers']]:
         """
-        Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+        Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
         """
         return pulumi.get(self, "reload")
 
@@ -636,7 +636,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter
     def restart(self) -> pulumi.Output[Optional['outputs.RestartTriggers']]:
         """
-        Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+        Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
         """
         return pulumi.get(self, "restart")
 
@@ -668,7 +668,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="waitForChecks")
     def wait_for_checks(self) -> pulumi.Output[Optional[_builtins.bool]]:
         """
-        Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+        Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
         """
         return pulumi.get(self, "wait_for_checks")
 

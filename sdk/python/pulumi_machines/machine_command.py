@@ -35,10 +35,10 @@ class MachineCommandArgs:
         :param pulumi.Input[_builtins.str] machine: The Machine, which must run: the `id` of a Machine. Changing it replaces the MachineCommand.
         :param pulumi.Input[_builtins.str] container: Container to run them in; the Machine's main one when left out.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] create: Command and arguments to run when this is created; nothing is run when left out.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] delete: Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] delete: Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
         :param pulumi.Input[_builtins.str] stdin: Standard input of the commands.
-        :param pulumi.Input[_builtins.str] timeout: Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+        :param pulumi.Input[_builtins.str] timeout: Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] update: Command and arguments to run when any input but `delete` changes; those of `create` when left out.
         """
         pulumi.set(__self__, "app", app)
@@ -110,7 +110,7 @@ class MachineCommandArgs:
     @pulumi.getter
     def delete(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+        Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
         """
         return pulumi.get(self, "delete")
 
@@ -134,7 +134,7 @@ class MachineCommandArgs:
     @pulumi.getter
     def timeout(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
+        Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`.
         """
         return pulumi.get(self, "timeout")
 
@@ -146,7 +146,7 @@ class MachineCommandArgs:
     @pulumi.getter
     def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
         """
         return pulumi.get(self, "triggers")
 
@@ -186,18 +186,18 @@ class MachineCommand(pulumi.CustomResource):
         """
         Commands that are run in a Machine when this is created, changed and deleted.
 
-        A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.
+        If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App of the Machine: the `id` of an App. Changing it replaces the MachineCommand.
         :param pulumi.Input[_builtins.str] container: Container to run them in; the Machine's main one when left out.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] create: Command and arguments to run when this is created; nothing is run when left out.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] delete: Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] delete: Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
         :param pulumi.Input[_builtins.str] machine: The Machine, which must run: the `id` of a Machine. Changing it replaces the MachineCommand.
         :param pulumi.Input[_builtins.str] stdin: Standard input of the commands.
-        :param pulumi.Input[_builtins.str] timeout: Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+        :param pulumi.Input[_builtins.str] timeout: Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] update: Command and arguments to run when any input but `delete` changes; those of `create` when left out.
         """
         ...
@@ -209,7 +209,7 @@ class MachineCommand(pulumi.CustomResource):
         """
         Commands that are run in a Machine when this is created, changed and deleted.
 
-        A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.
+        If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
 
         :param str resource_name: The name of the resource.
         :param MachineCommandArgs args: The arguments to use to populate this resource's properties.
@@ -338,7 +338,7 @@ class MachineCommand(pulumi.CustomResource):
     @pulumi.getter
     def delete(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
         """
-        Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+        Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
         """
         return pulumi.get(self, "delete")
 
@@ -346,7 +346,7 @@ class MachineCommand(pulumi.CustomResource):
     @pulumi.getter(name="exitCode")
     def exit_code(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Exit code of the last command, 0.
+        Exit code of the last command. It is 0, because any other code fails the operation.
         """
         return pulumi.get(self, "exit_code")
 
@@ -370,7 +370,7 @@ class MachineCommand(pulumi.CustomResource):
     @pulumi.getter
     def stderr(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
+        Standard error of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret.
         """
         return pulumi.get(self, "stderr")
 
@@ -386,7 +386,7 @@ class MachineCommand(pulumi.CustomResource):
     @pulumi.getter
     def stdout(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
+        Standard output of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret.
         """
         return pulumi.get(self, "stdout")
 
@@ -394,7 +394,7 @@ class MachineCommand(pulumi.CustomResource):
     @pulumi.getter
     def timeout(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
+        Time that a command may take, for example `"30s"`; at most 60 s. Default: `"60s"`.
         """
         return pulumi.get(self, "timeout")
 
@@ -402,7 +402,7 @@ class MachineCommand(pulumi.CustomResource):
     @pulumi.getter
     def triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
         """
         return pulumi.get(self, "triggers")
 

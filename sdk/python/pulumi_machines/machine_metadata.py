@@ -28,8 +28,8 @@ class MachineMetadataArgs:
 
         :param pulumi.Input[_builtins.str] app: App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.
         :param pulumi.Input[_builtins.str] machine: The Machine: the `id` of a Machine. Changing it replaces the MachineMetadata.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
-        :param pulumi.Input[_builtins.bool] adopt: Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
+        :param pulumi.Input[_builtins.bool] adopt: Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "machine", machine)
@@ -67,7 +67,7 @@ class MachineMetadataArgs:
     @pulumi.getter
     def values(self) -> pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]]:
         """
-        Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+        Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
         """
         return pulumi.get(self, "values")
 
@@ -79,7 +79,7 @@ class MachineMetadataArgs:
     @pulumi.getter
     def adopt(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+        Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
         """
         return pulumi.get(self, "adopt")
 
@@ -102,14 +102,14 @@ class MachineMetadata(pulumi.CustomResource):
         """
         Metadata keys on a Machine that is managed elsewhere.
 
-        It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+        It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.bool] adopt: Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+        :param pulumi.Input[_builtins.bool] adopt: Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
         :param pulumi.Input[_builtins.str] app: App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.
         :param pulumi.Input[_builtins.str] machine: The Machine: the `id` of a Machine. Changing it replaces the MachineMetadata.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] values: Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
         """
         ...
     @overload
@@ -120,7 +120,7 @@ class MachineMetadata(pulumi.CustomResource):
         """
         Metadata keys on a Machine that is managed elsewhere.
 
-        It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+        It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
 
         :param str resource_name: The name of the resource.
         :param MachineMetadataArgs args: The arguments to use to populate this resource's properties.
@@ -198,7 +198,7 @@ class MachineMetadata(pulumi.CustomResource):
     @pulumi.getter
     def adopt(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+        Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
         """
         return pulumi.get(self, "adopt")
 
@@ -230,7 +230,7 @@ class MachineMetadata(pulumi.CustomResource):
     @pulumi.getter
     def values(self) -> pulumi.Output[Mapping[str, _builtins.str]]:
         """
-        Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+        Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
         """
         return pulumi.get(self, "values")
 

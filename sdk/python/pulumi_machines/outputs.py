@@ -126,8 +126,8 @@ class AppDetails(dict):
         :param _builtins.str name: Name of the App.
         :param _builtins.str app_id: Opaque identifier within the platform.
         :param _builtins.str cname_target: Host name a CNAME record for the App points at.
-        :param _builtins.str http_url: Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
-        :param _builtins.str https_url: The same for HTTPS services.
+        :param _builtins.str http_url: URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.
+        :param _builtins.str https_url: The same URL for HTTPS services.
         :param _builtins.int machine_count: Number of Machines.
         :param _builtins.str network: IPv6 private network the App is on.
         :param _builtins.str network_cidr: Address range of that network.
@@ -188,7 +188,7 @@ class AppDetails(dict):
     @pulumi.getter(name="httpUrl")
     def http_url(self) -> Optional[_builtins.str]:
         """
-        Where the computer of the service opens the App's HTTP services. Only of a service whose Machines run on its computer.
+        URL of the App's HTTP services on the service's computer. Only a service that runs Machines on its own computer sets it.
         """
         return pulumi.get(self, "http_url")
 
@@ -196,7 +196,7 @@ class AppDetails(dict):
     @pulumi.getter(name="httpsUrl")
     def https_url(self) -> Optional[_builtins.str]:
         """
-        The same for HTTPS services.
+        The same URL for HTTPS services.
         """
         return pulumi.get(self, "https_url")
 
@@ -477,14 +477,14 @@ class CertificateSummary(dict):
         :param _builtins.bool acme_alpn_configured: Whether the TLS-ALPN challenge can pass.
         :param _builtins.bool acme_dns_configured: Whether the DNS challenge can pass.
         :param _builtins.bool acme_http_configured: Whether the HTTP challenge can pass.
-        :param _builtins.bool acme_requested: Whether an ACME certificate was asked for.
+        :param _builtins.bool acme_requested: Whether an ACME certificate was requested.
         :param _builtins.bool configured: Whether the DNS leads to the App.
         :param _builtins.str created_at: RFC 3339 time of creation.
         :param _builtins.str dns_provider: Provider of the hostname's DNS.
         :param _builtins.bool has_custom_certificate: Whether there is an uploaded certificate.
         :param _builtins.bool has_fly_certificate: Whether there is an issued certificate.
         :param _builtins.bool ownership_txt_configured: Whether the ownership record is there.
-        :param _builtins.str status: As in the detail.
+        :param _builtins.str status: Status of the hostname: `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
         :param _builtins.str updated_at: RFC 3339 time of the last change.
         """
         pulumi.set(__self__, "hostname", hostname)
@@ -558,7 +558,7 @@ class CertificateSummary(dict):
     @pulumi.getter(name="acmeRequested")
     def acme_requested(self) -> Optional[_builtins.bool]:
         """
-        Whether an ACME certificate was asked for.
+        Whether an ACME certificate was requested.
         """
         return pulumi.get(self, "acme_requested")
 
@@ -614,7 +614,7 @@ class CertificateSummary(dict):
     @pulumi.getter
     def status(self) -> Optional[_builtins.str]:
         """
-        As in the detail.
+        Status of the hostname: `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
         """
         return pulumi.get(self, "status")
 
@@ -786,14 +786,14 @@ class ContainerDetails(dict):
 @pulumi.output_type
 class DnsRecord(dict):
     """
-    One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+    One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
     """
     def __init__(__self__, *,
                  name: _builtins.str,
                  type: _builtins.str,
                  value: _builtins.str):
         """
-        One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+        One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
 
         :param _builtins.str name: Full name of the record.
         :param _builtins.str type: `A`, `AAAA`, `CNAME` or `TXT`.
@@ -849,8 +849,8 @@ class DnsRecords(dict):
         :param _builtins.str acme_challenge_cname: Target of the challenge record, if there is one.
         :param Sequence[_builtins.str] cname: CNAME records.
         :param _builtins.str ownership_txt: Value of the ownership record, if there is one.
-        :param Sequence[_builtins.str] resolved_addresses: Addresses the hostname leads to in the end.
-        :param _builtins.str soa: Name server in charge, if there is one.
+        :param Sequence[_builtins.str] resolved_addresses: Addresses that the hostname resolves to.
+        :param _builtins.str soa: Authoritative name server, if there is one.
         """
         if a is not None:
             pulumi.set(__self__, "a", a)
@@ -911,7 +911,7 @@ class DnsRecords(dict):
     @pulumi.getter(name="resolvedAddresses")
     def resolved_addresses(self) -> Optional[Sequence[_builtins.str]]:
         """
-        Addresses the hostname leads to in the end.
+        Addresses that the hostname resolves to.
         """
         return pulumi.get(self, "resolved_addresses")
 
@@ -919,7 +919,7 @@ class DnsRecords(dict):
     @pulumi.getter
     def soa(self) -> Optional[_builtins.str]:
         """
-        Name server in charge, if there is one.
+        Authoritative name server, if there is one.
         """
         return pulumi.get(self, "soa")
 
@@ -1169,7 +1169,7 @@ class FleetMember(dict):
         :param _builtins.str id: Id of the Machine, `app/machineId`.
         :param _builtins.str name: Name of the Machine.
         :param _builtins.str state: State of the Machine.
-        :param _builtins.str digest: Digest of the image that it runs, `sha256:` and 64 digits.
+        :param _builtins.str digest: Digest of the image that it runs: `sha256:` and 64 hexadecimal digits.
         :param _builtins.str private_ip: IPv6 address on the private network.
         :param _builtins.str region: Region it runs in.
         :param _builtins.str version: Identifier of its configuration's version.
@@ -1214,7 +1214,7 @@ class FleetMember(dict):
     @pulumi.getter
     def digest(self) -> Optional[_builtins.str]:
         """
-        Digest of the image that it runs, `sha256:` and 64 digits.
+        Digest of the image that it runs: `sha256:` and 64 hexadecimal digits.
         """
         return pulumi.get(self, "digest")
 
@@ -1246,7 +1246,7 @@ class FleetMember(dict):
 @pulumi.output_type
 class FleetStrategy(dict):
     """
-    How the Machines are changed from one configuration to the next; rolling when left out.
+    The strategy by which Machines get a new configuration; `rolling` when left out.
     """
     @staticmethod
     def __key_warning(key: str):
@@ -1282,17 +1282,17 @@ class FleetStrategy(dict):
                  promote: Optional[_builtins.str] = None,
                  type: Optional[_builtins.str] = None):
         """
-        How the Machines are changed from one configuration to the next; rolling when left out.
+        The strategy by which Machines get a new configuration; `rolling` when left out.
 
         :param _builtins.int count: Number of canaries; 1 when left out. For `canary`.
-        :param _builtins.str drain: How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
-        :param _builtins.bool keep_old: Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+        :param _builtins.str drain: How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
+        :param _builtins.bool keep_old: Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
         :param _builtins.str max_surge: How many extra Machines may exist while others are updated: a number or a percentage, rounded up; none when left out. They have the new template, and are destroyed at the end. For `rolling` and `canary`, without volumes.
         :param _builtins.str max_unavailable: How many Machines may be missing or failing because of the rollout: a number or a percentage, rounded down, but at least one. A third when left out. `"0"` needs `maxSurge`. For `rolling` and `canary`.
-        :param _builtins.int min_healthy_seconds: Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+        :param _builtins.int min_healthy_seconds: Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
         :param _builtins.str observe: How long the canaries must pass before the rollout continues; `"1m"` when left out. For `canary`.
-        :param Union[_builtins.str, 'FleetStrategyPromote'] promote: `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
-        :param Union[_builtins.str, 'FleetStrategyType'] type: `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+        :param Union[_builtins.str, 'FleetStrategyPromote'] promote: `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
+        :param Union[_builtins.str, 'FleetStrategyType'] type: `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
         """
         if count is not None:
             pulumi.set(__self__, "count", count)
@@ -1325,7 +1325,7 @@ class FleetStrategy(dict):
     @pulumi.getter
     def drain(self) -> Optional[_builtins.str]:
         """
-        How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+        How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
         """
         return pulumi.get(self, "drain")
 
@@ -1333,7 +1333,7 @@ class FleetStrategy(dict):
     @pulumi.getter(name="keepOld")
     def keep_old(self) -> Optional[_builtins.bool]:
         """
-        Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+        Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
         """
         return pulumi.get(self, "keep_old")
 
@@ -1357,7 +1357,7 @@ class FleetStrategy(dict):
     @pulumi.getter(name="minHealthySeconds")
     def min_healthy_seconds(self) -> Optional[_builtins.int]:
         """
-        Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+        Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
         """
         return pulumi.get(self, "min_healthy_seconds")
 
@@ -1373,7 +1373,7 @@ class FleetStrategy(dict):
     @pulumi.getter
     def promote(self) -> Optional[_builtins.str]:
         """
-        `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+        `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
         """
         return pulumi.get(self, "promote")
 
@@ -1381,7 +1381,7 @@ class FleetStrategy(dict):
     @pulumi.getter
     def type(self) -> Optional[_builtins.str]:
         """
-        `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+        `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
         """
         return pulumi.get(self, "type")
 
@@ -1389,7 +1389,7 @@ class FleetStrategy(dict):
 @pulumi.output_type
 class FleetVolume(dict):
     """
-    Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+    Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
     """
     @staticmethod
     def __key_warning(key: str):
@@ -1418,14 +1418,14 @@ class FleetVolume(dict):
                  size_gb: Optional[_builtins.int] = None,
                  snapshot_retention: Optional[_builtins.int] = None):
         """
-        Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+        Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
 
         :param _builtins.str path: Where each Machine mounts its volume, for example `/data`.
-        :param Sequence[_builtins.str] adopt: Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
-        :param _builtins.bool copy: Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+        :param Sequence[_builtins.str] adopt: Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
+        :param _builtins.bool copy: Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only.
         :param _builtins.bool encrypted: Whether new volumes are encrypted; true when left out.
         :param _builtins.int size_gb: Size of each volume in GB, 1 to 500; 3 when left out. Volumes grow, and never shrink.
-        :param _builtins.int snapshot_retention: Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+        :param _builtins.int snapshot_retention: Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
         """
         pulumi.set(__self__, "path", path)
         if adopt is not None:
@@ -1451,7 +1451,7 @@ class FleetVolume(dict):
     @pulumi.getter
     def adopt(self) -> Optional[Sequence[_builtins.str]]:
         """
-        Volumes that exist and become the fleet's, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+        Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
         """
         return pulumi.get(self, "adopt")
 
@@ -1459,7 +1459,7 @@ class FleetVolume(dict):
     @pulumi.getter
     def copy(self) -> Optional[_builtins.bool]:
         """
-        Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+        Allows `bluegreen`: each new Machine gets a copy of an old one's volume. Data that the old Machine writes after that moment stays on the old volume only.
         """
         return pulumi.get(self, "copy")
 
@@ -1483,7 +1483,7 @@ class FleetVolume(dict):
     @pulumi.getter(name="snapshotRetention")
     def snapshot_retention(self) -> Optional[_builtins.int]:
         """
-        Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+        Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
         """
         return pulumi.get(self, "snapshot_retention")
 
@@ -1508,7 +1508,7 @@ class GetRegionsRegion(dict):
         One of `getRegions.regions`. The regions.
 
         :param _builtins.str code: Code of the region, for example `ams`.
-        :param _builtins.int capacity: Room left, in Machines.
+        :param _builtins.int capacity: Number of Machines that still fit into the region.
         :param _builtins.bool deprecated: Whether the region takes no new resources.
         :param _builtins.bool gateway_available: Whether the region has a gateway.
         :param _builtins.str geo_region: Part of the world.
@@ -1550,7 +1550,7 @@ class GetRegionsRegion(dict):
     @pulumi.getter
     def capacity(self) -> Optional[_builtins.int]:
         """
-        Room left, in Machines.
+        Number of Machines that still fit into the region.
         """
         return pulumi.get(self, "capacity")
 
@@ -1667,7 +1667,7 @@ class ImageDetails(dict):
         """
         The image that runs.
 
-        :param _builtins.str digest: `sha256:` and the digest.
+        :param _builtins.str digest: Digest, with `sha256:` before it.
         :param Mapping[str, _builtins.str] labels: Labels of the image.
         :param _builtins.str registry: Registry.
         :param _builtins.str repository: Repository.
@@ -1688,7 +1688,7 @@ class ImageDetails(dict):
     @pulumi.getter
     def digest(self) -> Optional[_builtins.str]:
         """
-        `sha256:` and the digest.
+        Digest, with `sha256:` before it.
         """
         return pulumi.get(self, "digest")
 
@@ -2088,7 +2088,7 @@ class MachineCheck(dict):
 @pulumi.output_type
 class MachineConfig(dict):
     """
-    Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+    Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
     """
     @staticmethod
     def __key_warning(key: str):
@@ -2141,7 +2141,7 @@ class MachineConfig(dict):
                  stop_config: Optional['outputs.MachineStopConfig'] = None,
                  volumes: Optional[Sequence['outputs.MachineVolume']] = None):
         """
-        Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+        Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 
         :param _builtins.str image: Image reference in a registry.
         :param _builtins.bool auto_destroy: Whether the Machine destroys itself once its main process has ended. Default: `false`.
@@ -2150,8 +2150,8 @@ class MachineConfig(dict):
         :param Sequence['MachineContainer'] containers: Containers to run; open to some organizations only.
         :param _builtins.bool disable_machine_autostart: Whether the proxy never starts the Machine.
         :param 'MachineDns' dns: Name resolution in the Machine.
-        :param Mapping[str, _builtins.str] env: Environment variables. Mark a value secret in the program to keep it out of sight.
-        :param Mapping[str, Any] extra: Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.
+        :param Mapping[str, _builtins.str] env: Environment variables. Mark a value as secret in the program to hide it in outputs.
+        :param Mapping[str, Any] extra: Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item.
         :param Sequence['MachineFile'] files: Files written before the Machine starts.
         :param 'MachineGuest' guest: CPU and memory.
         :param 'MachineInit' init: What runs first in the Machine.
@@ -2283,7 +2283,7 @@ class MachineConfig(dict):
     @pulumi.getter
     def env(self) -> Optional[Mapping[str, _builtins.str]]:
         """
-        Environment variables. Mark a value secret in the program to keep it out of sight.
+        Environment variables. Mark a value as secret in the program to hide it in outputs.
         """
         return pulumi.get(self, "env")
 
@@ -2291,7 +2291,7 @@ class MachineConfig(dict):
     @pulumi.getter
     def extra(self) -> Optional[Mapping[str, Any]]:
         """
-        Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.
+        Fields of the configuration that this version does not know, by the service's own names. They are merged in last, lists item by item.
         """
         return pulumi.get(self, "extra")
 
@@ -3073,7 +3073,7 @@ class MachineDetails(dict):
         :param _builtins.str machine_id: Identifier within the App; stable for life.
         :param _builtins.str state: State.
         :param Sequence['CheckResult'] checks: Results of the checks.
-        :param 'MachineConfig' config: The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
+        :param 'MachineConfig' config: The configuration, with the fields of a Machine's `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable.
         :param Sequence['ContainerDetails'] containers: State of every container.
         :param _builtins.bool cordoned: Whether the proxy leaves the Machine out.
         :param _builtins.str created_at: RFC 3339 time of creation.
@@ -3161,7 +3161,7 @@ class MachineDetails(dict):
     @pulumi.getter
     def config(self) -> Optional['outputs.MachineConfig']:
         """
-        The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
+        The configuration, with the fields of a Machine's `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable.
         """
         return pulumi.get(self, "config")
 
@@ -3460,7 +3460,7 @@ class MachineEventDetails(dict):
 
         :param _builtins.str id: Identifier of 26 characters.
         :param Mapping[str, Any] request: Details; for an exit, `restart_count`, and `exit_event` with `exit_code`, `oom_killed`, `requested_stop`, `restarting`, `error`, `last_lines` (the last lines that the program wrote) and more.
-        :param _builtins.str source: `user` (asked for through the API) or `flyd` (the host).
+        :param _builtins.str source: `user` (requested through the API) or `flyd` (the host).
         :param _builtins.str status: State of the Machine after the event.
         :param _builtins.int timestamp: Milliseconds since 1970.
         :param _builtins.str type: `launch`, `start`, `stop`, `exit`, `restart`, `update`, `suspend`, `cordon`, `uncordon`, `destroy`; others may come.
@@ -3498,7 +3498,7 @@ class MachineEventDetails(dict):
     @pulumi.getter
     def source(self) -> Optional[_builtins.str]:
         """
-        `user` (asked for through the API) or `flyd` (the host).
+        `user` (requested through the API) or `flyd` (the host).
         """
         return pulumi.get(self, "source")
 
@@ -3567,7 +3567,7 @@ class MachineFile(dict):
         :param _builtins.str guest_path: Absolute path of the file in the Machine.
         :param _builtins.str image_config: Image whose configuration is the contents.
         :param _builtins.int mode: Permission bits as chmod takes them.
-        :param _builtins.str raw_value: Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+        :param _builtins.str raw_value: Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
         :param _builtins.str secret_name: App secret that holds the contents in base64.
         """
         pulumi.set(__self__, "guest_path", guest_path)
@@ -3608,7 +3608,7 @@ class MachineFile(dict):
     @pulumi.getter(name="rawValue")
     def raw_value(self) -> Optional[_builtins.str]:
         """
-        Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+        Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
         """
         return pulumi.get(self, "raw_value")
 
@@ -3798,7 +3798,7 @@ class MachineImageRef(dict):
         """
         The image that runs.
 
-        :param _builtins.str digest: `sha256:` and the digest.
+        :param _builtins.str digest: Digest, with `sha256:` before it.
         :param _builtins.str registry: Registry.
         :param _builtins.str repository: Repository.
         :param _builtins.str tag: Tag.
@@ -3816,7 +3816,7 @@ class MachineImageRef(dict):
     @pulumi.getter
     def digest(self) -> Optional[_builtins.str]:
         """
-        `sha256:` and the digest.
+        Digest, with `sha256:` before it.
         """
         return pulumi.get(self, "digest")
 
@@ -4751,7 +4751,7 @@ class MachineServiceConcurrency(dict):
         """
         How much the proxy sends to one Machine.
 
-        :param _builtins.int hard_limit: Count at which the proxy sends no more.
+        :param _builtins.int hard_limit: Count at which the proxy sends no more to the Machine.
         :param _builtins.int soft_limit: Count above which the proxy prefers other Machines. Default: `20`.
         :param Union[_builtins.str, 'MachineServiceConcurrencyType'] type: What is counted. Default: `"connections"`.
         """
@@ -4766,7 +4766,7 @@ class MachineServiceConcurrency(dict):
     @pulumi.getter(name="hardLimit")
     def hard_limit(self) -> Optional[_builtins.int]:
         """
-        Count at which the proxy sends no more.
+        Count at which the proxy sends no more to the Machine.
         """
         return pulumi.get(self, "hard_limit")
 
@@ -4835,7 +4835,7 @@ class MachineServicePort(dict):
         :param _builtins.bool force_https: Whether HTTP is redirected to HTTPS. Default: `false`.
         :param Sequence[Union[_builtins.str, 'MachineServicePortHandler']] handlers: What the proxy does with a connection, in order.
         :param 'MachineServicePortHttpOptions' http_options: Options of the `http` handler.
-        :param _builtins.int port: Public port; either this or `startPort` with `endPort`.
+        :param _builtins.int port: Public port; set either this or `startPort` with `endPort`.
         :param 'MachineServicePortProxyProtoOptions' proxy_proto_options: Options of the `proxy_proto` handler.
         :param _builtins.int start_port: First port of a range.
         :param 'MachineServicePortTlsOptions' tls_options: Options of the `tls` handler.
@@ -4893,7 +4893,7 @@ class MachineServicePort(dict):
     @pulumi.getter
     def port(self) -> Optional[_builtins.int]:
         """
-        Public port; either this or `startPort` with `endPort`.
+        Public port; set either this or `startPort` with `endPort`.
         """
         return pulumi.get(self, "port")
 
@@ -5064,7 +5064,7 @@ class MachineServicePortHttpOptionsReplayCache(dict):
         """
         One of `MachineServicePortHttpOptions.replayCache`. Where replayed requests are remembered.
 
-        :param _builtins.bool allow_bypass: Whether a request may ask for the cache to be left out.
+        :param _builtins.bool allow_bypass: Whether a request may bypass the cache.
         :param _builtins.str name: Name of the cookie or header.
         :param _builtins.str path_prefix: Paths the entry is for.
         :param _builtins.int ttl_seconds: Lifetime of an entry in seconds.
@@ -5085,7 +5085,7 @@ class MachineServicePortHttpOptionsReplayCache(dict):
     @pulumi.getter(name="allowBypass")
     def allow_bypass(self) -> Optional[_builtins.bool]:
         """
-        Whether a request may ask for the cache to be left out.
+        Whether a request may bypass the cache.
         """
         return pulumi.get(self, "allow_bypass")
 
@@ -5416,7 +5416,7 @@ class MachineVersionDetails(dict):
         """
         One of `getMachineVersions.versions`. The versions, newest first.
 
-        :param 'MachineConfig' config: Configuration of that version, as a Machine takes it.
+        :param 'MachineConfig' config: Configuration of that version, with the fields of a Machine's `config`.
         :param _builtins.str version: Identifier of the version, 26 characters.
         """
         if config is not None:
@@ -5428,7 +5428,7 @@ class MachineVersionDetails(dict):
     @pulumi.getter
     def config(self) -> Optional['outputs.MachineConfig']:
         """
-        Configuration of that version, as a Machine takes it.
+        Configuration of that version, with the fields of a Machine's `config`.
         """
         return pulumi.get(self, "config")
 
@@ -5781,9 +5781,9 @@ class OrgVolumeDetails(dict):
         :param _builtins.str host_status: `ok`, `unknown` or `unreachable`.
         :param _builtins.str name: Name; several volumes may share one.
         :param _builtins.str region: Region of the volume.
-        :param Sequence[_builtins.str] required_host_features: Features asked of the host.
+        :param Sequence[_builtins.str] required_host_features: Features that the host must offer.
         :param _builtins.int size_gb: Size in GB.
-        :param _builtins.int snapshot_retention: Days a snapshot is kept.
+        :param _builtins.int snapshot_retention: Days that a snapshot is stored.
         :param _builtins.str state: `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
         :param _builtins.str type: `local` or `cache`.
         :param _builtins.str updated_at: RFC 3339 time of the last change.
@@ -6005,7 +6005,7 @@ class OrgVolumeDetails(dict):
     @pulumi.getter(name="requiredHostFeatures")
     def required_host_features(self) -> Optional[Sequence[_builtins.str]]:
         """
-        Features asked of the host.
+        Features that the host must offer.
         """
         return pulumi.get(self, "required_host_features")
 
@@ -6021,7 +6021,7 @@ class OrgVolumeDetails(dict):
     @pulumi.getter(name="snapshotRetention")
     def snapshot_retention(self) -> Optional[_builtins.int]:
         """
-        Days a snapshot is kept.
+        Days that a snapshot is stored.
         """
         return pulumi.get(self, "snapshot_retention")
 
@@ -6271,12 +6271,12 @@ class PostgresBackupDetails(dict):
 @pulumi.output_type
 class PostgresClusterFork(dict):
     """
-    Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+    Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
     """
     def __init__(__self__, *,
                  cluster: _builtins.str):
         """
-        Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 
         :param _builtins.str cluster: Cluster to copy: the `id` of a PostgresCluster.
         """
@@ -6294,7 +6294,7 @@ class PostgresClusterFork(dict):
 @pulumi.output_type
 class PostgresClusterRestore(dict):
     """
-    Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+    Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
     """
     @staticmethod
     def __key_warning(key: str):
@@ -6320,7 +6320,7 @@ class PostgresClusterRestore(dict):
                  backup_id: Optional[_builtins.str] = None,
                  pitr_time: Optional[_builtins.str] = None):
         """
-        Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
 
         :param _builtins.str cluster: Cluster to copy: the `id` of a PostgresCluster.
         :param _builtins.str backup_id: Backup to restore: the `id` of a PostgresBackup.
@@ -6503,7 +6503,7 @@ class PostgresExtensionDetails(dict):
         :param _builtins.str default_version: Version that would be installed.
         :param _builtins.str description: What it does.
         :param 'PostgresExtensionDetailsInstalled' installed: Where it is installed, or null.
-        :param _builtins.bool system: Whether it belongs to the platform and stays.
+        :param _builtins.bool system: Whether it belongs to the platform and cannot be removed.
         """
         pulumi.set(__self__, "name", name)
         if default_version is not None:
@@ -6551,7 +6551,7 @@ class PostgresExtensionDetails(dict):
     @pulumi.getter
     def system(self) -> Optional[_builtins.bool]:
         """
-        Whether it belongs to the platform and stays.
+        Whether it belongs to the platform and cannot be removed.
         """
         return pulumi.get(self, "system")
 
@@ -6685,7 +6685,7 @@ class PostgresUserDetails(dict):
 @pulumi.output_type
 class ProcessDetails(dict):
     """
-    One of `getMachineProcesses.processes`. The processes, in the order asked for.
+    One of `getMachineProcesses.processes`. The processes, in the requested order.
     """
     def __init__(__self__, *,
                  command: Optional[_builtins.str] = None,
@@ -6697,7 +6697,7 @@ class ProcessDetails(dict):
                  rtime: Optional[_builtins.int] = None,
                  stime: Optional[_builtins.int] = None):
         """
-        One of `getMachineProcesses.processes`. The processes, in the order asked for.
+        One of `getMachineProcesses.processes`. The processes, in the requested order.
 
         :param _builtins.str command: Command line.
         :param _builtins.int cpu: Processor use in percent.
@@ -6881,16 +6881,16 @@ class ProcessSecret(dict):
 @pulumi.output_type
 class ReloadTriggers(dict):
     """
-    Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+    Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
     """
     def __init__(__self__, *,
                  signal: Optional[_builtins.str] = None,
                  triggers: Optional[Mapping[str, _builtins.str]] = None):
         """
-        Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+        Sends a signal to the Machine's main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
 
         :param Union[_builtins.str, 'ReloadTriggersSignal'] signal: Signal for the main process; SIGHUP when left out.
-        :param Mapping[str, _builtins.str] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+        :param Mapping[str, _builtins.str] triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
         """
         if signal is not None:
             pulumi.set(__self__, "signal", signal)
@@ -6909,7 +6909,7 @@ class ReloadTriggers(dict):
     @pulumi.getter
     def triggers(self) -> Optional[Mapping[str, _builtins.str]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
         """
         return pulumi.get(self, "triggers")
 
@@ -6917,18 +6917,18 @@ class ReloadTriggers(dict):
 @pulumi.output_type
 class RestartTriggers(dict):
     """
-    Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+    Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
     """
     def __init__(__self__, *,
                  signal: Optional[_builtins.str] = None,
                  timeout: Optional[_builtins.str] = None,
                  triggers: Optional[Mapping[str, _builtins.str]] = None):
         """
-        Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+        Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
 
         :param Union[_builtins.str, 'RestartTriggersSignal'] signal: Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
         :param _builtins.str timeout: Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
-        :param Mapping[str, _builtins.str] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+        :param Mapping[str, _builtins.str] triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
         """
         if signal is not None:
             pulumi.set(__self__, "signal", signal)
@@ -6957,7 +6957,7 @@ class RestartTriggers(dict):
     @pulumi.getter
     def triggers(self) -> Optional[Mapping[str, _builtins.str]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
         """
         return pulumi.get(self, "triggers")
 
@@ -6979,7 +6979,7 @@ class SecretDetails(dict):
         :param _builtins.str id: Id of the secret, `app/name`, as `pulumi import` takes it.
         :param _builtins.str name: Name.
         :param _builtins.str created_at: RFC 3339 time of creation.
-        :param _builtins.str digest: Changes with the value; the value cannot be found from it.
+        :param _builtins.str digest: Digest that changes with the value. The value cannot be derived from it.
         :param _builtins.str updated_at: RFC 3339 time of the last change.
         """
         pulumi.set(__self__, "id", id)
@@ -7019,7 +7019,7 @@ class SecretDetails(dict):
     @pulumi.getter
     def digest(self) -> Optional[_builtins.str]:
         """
-        Changes with the value; the value cannot be found from it.
+        Digest that changes with the value. The value cannot be derived from it.
         """
         return pulumi.get(self, "digest")
 
@@ -7169,9 +7169,9 @@ class VolumeDetails(dict):
         :param _builtins.str host_status: `ok`, `unknown` or `unreachable`.
         :param _builtins.str name: Name; several volumes may share one.
         :param _builtins.str region: Region of the volume.
-        :param Sequence[_builtins.str] required_host_features: Features asked of the host.
+        :param Sequence[_builtins.str] required_host_features: Features that the host must offer.
         :param _builtins.int size_gb: Size in GB.
-        :param _builtins.int snapshot_retention: Days a snapshot is kept.
+        :param _builtins.int snapshot_retention: Days that a snapshot is stored.
         :param _builtins.str state: `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
         :param _builtins.str type: `local` or `cache`.
         :param _builtins.str zone: Hardware zone the volume is in.
@@ -7390,7 +7390,7 @@ class VolumeDetails(dict):
     @pulumi.getter(name="requiredHostFeatures")
     def required_host_features(self) -> Optional[Sequence[_builtins.str]]:
         """
-        Features asked of the host.
+        Features that the host must offer.
         """
         return pulumi.get(self, "required_host_features")
 
@@ -7406,7 +7406,7 @@ class VolumeDetails(dict):
     @pulumi.getter(name="snapshotRetention")
     def snapshot_retention(self) -> Optional[_builtins.int]:
         """
-        Days a snapshot is kept.
+        Days that a snapshot is stored.
         """
         return pulumi.get(self, "snapshot_retention")
 
@@ -7455,7 +7455,7 @@ class VolumeSnapshotDetails(dict):
         :param _builtins.str created_at: RFC 3339 time of creation.
         :param _builtins.str digest: Digest of the contents.
         :param _builtins.str id: Id of the snapshot, `app/volumeId/snapshotId`, as `pulumi import` takes it.
-        :param _builtins.int retention_days: Days the snapshot is kept.
+        :param _builtins.int retention_days: Days that the snapshot is stored.
         :param _builtins.int size: Stored bytes.
         :param _builtins.str snapshot_id: Identifier; a volume is restored from it.
         :param _builtins.str status: `pending` while it is written, then `created`.
@@ -7506,7 +7506,7 @@ class VolumeSnapshotDetails(dict):
     @pulumi.getter(name="retentionDays")
     def retention_days(self) -> Optional[_builtins.int]:
         """
-        Days the snapshot is kept.
+        Days that the snapshot is stored.
         """
         return pulumi.get(self, "retention_days")
 

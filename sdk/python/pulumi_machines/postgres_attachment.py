@@ -32,8 +32,8 @@ class PostgresAttachmentArgs:
         :param pulumi.Input[_builtins.str] app: App to attach it to: the `id` of an App. Changing it replaces the attachment.
         :param pulumi.Input[_builtins.str] cluster: Cluster to attach: the `id` of a PostgresCluster. Changing it replaces the attachment.
         :param pulumi.Input[_builtins.str] database: Database to connect to: the `id` of a PostgresDatabase; the cluster's first database when left out.
-        :param pulumi.Input[_builtins.str] password: Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
-        :param pulumi.Input[_builtins.str] secret_name: Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+        :param pulumi.Input[_builtins.str] password: Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
+        :param pulumi.Input[_builtins.str] secret_name: Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
         :param pulumi.Input[_builtins.str] uri: The connection URI itself; built from `user`, `password` and `database` when left out.
         :param pulumi.Input[_builtins.str] user: User to connect as: the `id` of a PostgresUser; the cluster's first user when left out.
         """
@@ -90,7 +90,7 @@ class PostgresAttachmentArgs:
     @pulumi.getter
     def password(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+        Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
         """
         return pulumi.get(self, "password")
 
@@ -102,7 +102,7 @@ class PostgresAttachmentArgs:
     @pulumi.getter(name="secretName")
     def secret_name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+        Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
         """
         return pulumi.get(self, "secret_name")
 
@@ -152,15 +152,15 @@ class PostgresAttachment(pulumi.CustomResource):
         """
         Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
 
-        An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
+        An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App to attach it to: the `id` of an App. Changing it replaces the attachment.
         :param pulumi.Input[_builtins.str] cluster: Cluster to attach: the `id` of a PostgresCluster. Changing it replaces the attachment.
         :param pulumi.Input[_builtins.str] database: Database to connect to: the `id` of a PostgresDatabase; the cluster's first database when left out.
-        :param pulumi.Input[_builtins.str] password: Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
-        :param pulumi.Input[_builtins.str] secret_name: Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+        :param pulumi.Input[_builtins.str] password: Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
+        :param pulumi.Input[_builtins.str] secret_name: Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
         :param pulumi.Input[_builtins.str] uri: The connection URI itself; built from `user`, `password` and `database` when left out.
         :param pulumi.Input[_builtins.str] user: User to connect as: the `id` of a PostgresUser; the cluster's first user when left out.
         """
@@ -173,7 +173,7 @@ class PostgresAttachment(pulumi.CustomResource):
         """
         Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
 
-        An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
+        An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
 
         :param str resource_name: The name of the resource.
         :param PostgresAttachmentArgs args: The arguments to use to populate this resource's properties.
@@ -296,7 +296,7 @@ class PostgresAttachment(pulumi.CustomResource):
     @pulumi.getter
     def password(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+        Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
         """
         return pulumi.get(self, "password")
 
@@ -312,7 +312,7 @@ class PostgresAttachment(pulumi.CustomResource):
     @pulumi.getter(name="secretName")
     def secret_name(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+        Name of the App's secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
         """
         return pulumi.get(self, "secret_name")
 
@@ -328,7 +328,7 @@ class PostgresAttachment(pulumi.CustomResource):
     @pulumi.getter(name="secretsVersion")
     def secrets_version(self) -> pulumi.Output[_builtins.int]:
         """
-        Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.
+        Version of the App's secrets since the secret was set; 0 if none was set. A Machine with this as `minSecretsVersion` gets the secret.
         """
         return pulumi.get(self, "secrets_version")
 

@@ -27,7 +27,7 @@ class PostgresBackupArgs:
         The set of arguments for constructing a PostgresBackup resource.
 
         :param pulumi.Input[_builtins.str] cluster: Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
         :param pulumi.Input[Union[_builtins.str, 'PostgresBackupType']] type: `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
         """
         pulumi.set(__self__, "cluster", cluster)
@@ -54,7 +54,7 @@ class PostgresBackupArgs:
     @pulumi.getter
     def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
         """
         return pulumi.get(self, "triggers")
 
@@ -88,12 +88,12 @@ class PostgresBackup(pulumi.CustomResource):
         """
         A backup of a Postgres cluster, taken when the resource is created.
 
-        The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
+        The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] cluster: Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
         :param pulumi.Input[Union[_builtins.str, 'PostgresBackupType']] type: `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. Default: `"full"`.
         """
         ...
@@ -105,7 +105,7 @@ class PostgresBackup(pulumi.CustomResource):
         """
         A backup of a Postgres cluster, taken when the resource is created.
 
-        The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
+        The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
 
         :param str resource_name: The name of the resource.
         :param PostgresBackupArgs args: The arguments to use to populate this resource's properties.
@@ -202,7 +202,7 @@ class PostgresBackup(pulumi.CustomResource):
     @pulumi.getter
     def expired(self) -> pulumi.Output[Optional[_builtins.bool]]:
         """
-        True once the service lists it no longer: it cannot be restored any more.
+        True once the service no longer lists it: it can no longer be restored.
         """
         return pulumi.get(self, "expired")
 
@@ -242,7 +242,7 @@ class PostgresBackup(pulumi.CustomResource):
     @pulumi.getter
     def triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
         """
         return pulumi.get(self, "triggers")
 

@@ -36,17 +36,17 @@ class PostgresClusterArgs:
         """
         The set of arguments for constructing a PostgresCluster resource.
 
-        :param pulumi.Input[_builtins.bool] deletion_protection: Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+        :param pulumi.Input[_builtins.bool] deletion_protection: Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
         :param pulumi.Input[_builtins.int] disk_size_gb: Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.
-        :param pulumi.Input['PostgresClusterForkArgs'] fork: Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        :param pulumi.Input['PostgresClusterForkArgs'] fork: Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPgMajorVersion']] pg_major_version: Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPlan']] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
-        :param pulumi.Input[_builtins.bool] postgis_enabled: Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
+        :param pulumi.Input[_builtins.bool] postgis_enabled: Whether the extension PostGIS may be installed later; false when left out. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
-        :param pulumi.Input['PostgresClusterRestoreArgs'] restore: Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        :param pulumi.Input['PostgresClusterRestoreArgs'] restore: Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
         """
         if deletion_protection is None:
             deletion_protection = True
@@ -77,7 +77,7 @@ class PostgresClusterArgs:
     @pulumi.getter(name="deletionProtection")
     def deletion_protection(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+        Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
         """
         return pulumi.get(self, "deletion_protection")
 
@@ -101,7 +101,7 @@ class PostgresClusterArgs:
     @pulumi.getter
     def fork(self) -> pulumi.Input[Optional['PostgresClusterForkArgs']]:
         """
-        Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
         """
         return pulumi.get(self, "fork")
 
@@ -173,7 +173,7 @@ class PostgresClusterArgs:
     @pulumi.getter(name="postgisEnabled")
     def postgis_enabled(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
+        Whether the extension PostGIS may be installed later; false when left out. Changing it replaces the cluster.
         """
         return pulumi.get(self, "postgis_enabled")
 
@@ -197,7 +197,7 @@ class PostgresClusterArgs:
     @pulumi.getter
     def restore(self) -> pulumi.Input[Optional['PostgresClusterRestoreArgs']]:
         """
-        Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
         """
         return pulumi.get(self, "restore")
 
@@ -227,21 +227,21 @@ class PostgresCluster(pulumi.CustomResource):
         """
         A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
 
-        No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.
+        No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.bool] deletion_protection: Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+        :param pulumi.Input[_builtins.bool] deletion_protection: Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
         :param pulumi.Input[_builtins.int] disk_size_gb: Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.
-        :param pulumi.Input[Union['PostgresClusterForkArgs', 'PostgresClusterForkArgsDict']] fork: Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        :param pulumi.Input[Union['PostgresClusterForkArgs', 'PostgresClusterForkArgsDict']] fork: Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPgMajorVersion']] pg_major_version: Major version of Postgres, `16` or `17`; `16` when left out. A service that runs clusters as servers may also have `18`. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPlan']] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
-        :param pulumi.Input[_builtins.bool] postgis_enabled: Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
+        :param pulumi.Input[_builtins.bool] postgis_enabled: Whether the extension PostGIS may be installed later; false when left out. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
-        :param pulumi.Input[Union['PostgresClusterRestoreArgs', 'PostgresClusterRestoreArgsDict']] restore: Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        :param pulumi.Input[Union['PostgresClusterRestoreArgs', 'PostgresClusterRestoreArgsDict']] restore: Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
         """
         ...
     @overload
@@ -252,7 +252,7 @@ class PostgresCluster(pulumi.CustomResource):
         """
         A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
 
-        No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.
+        No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
 
         :param str resource_name: The name of the resource.
         :param PostgresClusterArgs args: The arguments to use to populate this resource's properties.
@@ -407,7 +407,7 @@ class PostgresCluster(pulumi.CustomResource):
     @pulumi.getter(name="deletionProtection")
     def deletion_protection(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+        Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
         """
         return pulumi.get(self, "deletion_protection")
 
@@ -447,7 +447,7 @@ class PostgresCluster(pulumi.CustomResource):
     @pulumi.getter
     def fork(self) -> pulumi.Output[Optional['outputs.PostgresClusterFork']]:
         """
-        Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        Creates the cluster as a copy of another one's present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
         """
         return pulumi.get(self, "fork")
 
@@ -559,7 +559,7 @@ class PostgresCluster(pulumi.CustomResource):
     @pulumi.getter
     def restore(self) -> pulumi.Output[Optional['outputs.PostgresClusterRestore']]:
         """
-        Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
         """
         return pulumi.get(self, "restore")
 

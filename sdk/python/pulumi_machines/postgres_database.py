@@ -27,7 +27,7 @@ class PostgresDatabaseArgs:
 
         :param pulumi.Input[_builtins.str] cluster: Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the database.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the database.
-        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the database destroy its data. Default: `false`.
+        :param pulumi.Input[_builtins.bool] allow_data_loss: Allows a change that replaces the database and destroys its data. Default: `false`.
         """
         pulumi.set(__self__, "cluster", cluster)
         pulumi.set(__self__, "name", name)
@@ -64,7 +64,7 @@ class PostgresDatabaseArgs:
     @pulumi.getter(name="allowDataLoss")
     def allow_data_loss(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Lets a change that replaces the database destroy its data. Default: `false`.
+        Allows a change that replaces the database and destroys its data. Default: `false`.
         """
         return pulumi.get(self, "allow_data_loss")
 
@@ -88,7 +88,7 @@ class PostgresDatabase(pulumi.CustomResource):
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the database destroy its data. Default: `false`.
+        :param pulumi.Input[_builtins.bool] allow_data_loss: Allows a change that replaces the database and destroys its data. Default: `false`.
         :param pulumi.Input[_builtins.str] cluster: Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the database.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the database.
         """
@@ -170,7 +170,7 @@ class PostgresDatabase(pulumi.CustomResource):
     @pulumi.getter(name="allowDataLoss")
     def allow_data_loss(self) -> pulumi.Output[_builtins.bool]:
         """
-        Lets a change that replaces the database destroy its data. Default: `false`.
+        Allows a change that replaces the database and destroys its data. Default: `false`.
         """
         return pulumi.get(self, "allow_data_loss")
 

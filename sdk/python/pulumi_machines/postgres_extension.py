@@ -31,8 +31,8 @@ class PostgresExtensionArgs:
         :param pulumi.Input[_builtins.str] cluster: Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
         :param pulumi.Input[_builtins.str] database: Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.
         :param pulumi.Input[_builtins.str] name: Name of the extension, for example `vector`. Changing it replaces the extension.
-        :param pulumi.Input[_builtins.bool] create_schema: Whether to create the schema if it does not exist; used at creation. Default: `false`.
-        :param pulumi.Input[_builtins.bool] force_destroy: Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
+        :param pulumi.Input[_builtins.bool] create_schema: Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
+        :param pulumi.Input[_builtins.bool] force_destroy: Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
         :param pulumi.Input[_builtins.str] schema: Schema to install it in. Changing it replaces the extension. Default: `"public"`.
         """
         pulumi.set(__self__, "cluster", cluster)
@@ -91,7 +91,7 @@ class PostgresExtensionArgs:
     @pulumi.getter(name="createSchema")
     def create_schema(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether to create the schema if it does not exist; used at creation. Default: `false`.
+        Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
         """
         return pulumi.get(self, "create_schema")
 
@@ -103,7 +103,7 @@ class PostgresExtensionArgs:
     @pulumi.getter(name="forceDestroy")
     def force_destroy(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
+        Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
         """
         return pulumi.get(self, "force_destroy")
 
@@ -143,9 +143,9 @@ class PostgresExtension(pulumi.CustomResource):
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] cluster: Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
-        :param pulumi.Input[_builtins.bool] create_schema: Whether to create the schema if it does not exist; used at creation. Default: `false`.
+        :param pulumi.Input[_builtins.bool] create_schema: Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
         :param pulumi.Input[_builtins.str] database: Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.
-        :param pulumi.Input[_builtins.bool] force_destroy: Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
+        :param pulumi.Input[_builtins.bool] force_destroy: Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
         :param pulumi.Input[_builtins.str] name: Name of the extension, for example `vector`. Changing it replaces the extension.
         :param pulumi.Input[_builtins.str] schema: Schema to install it in. Changing it replaces the extension. Default: `"public"`.
         """
@@ -252,7 +252,7 @@ class PostgresExtension(pulumi.CustomResource):
     @pulumi.getter(name="createSchema")
     def create_schema(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether to create the schema if it does not exist; used at creation. Default: `false`.
+        Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
         """
         return pulumi.get(self, "create_schema")
 
@@ -268,7 +268,7 @@ class PostgresExtension(pulumi.CustomResource):
     @pulumi.getter(name="forceDestroy")
     def force_destroy(self) -> pulumi.Output[_builtins.bool]:
         """
-        Lets the removal of the extension also remove everything that depends on it, tables' columns included. Default: `false`.
+        Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
         """
         return pulumi.get(self, "force_destroy")
 

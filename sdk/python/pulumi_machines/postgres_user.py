@@ -29,10 +29,10 @@ class PostgresUserArgs:
         The set of arguments for constructing a PostgresUser resource.
 
         :param pulumi.Input[_builtins.str] cluster: Cluster the user is in: the `id` of a PostgresCluster. Changing it replaces the user.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresUserRole']] role: Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresUserRole']] role: Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
         :param pulumi.Input[_builtins.str] username: Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user.
-        :param pulumi.Input[_builtins.bool] kill_sessions: Whether a new password ends the sessions the user has open. Default: `false`.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
+        :param pulumi.Input[_builtins.bool] kill_sessions: Whether a new password ends the user's open sessions. Default: `false`.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, the user gets a new password.
         """
         pulumi.set(__self__, "cluster", cluster)
         pulumi.set(__self__, "role", role)
@@ -60,7 +60,7 @@ class PostgresUserArgs:
     @pulumi.getter
     def role(self) -> pulumi.Input[Union[_builtins.str, 'PostgresUserRole']]:
         """
-        Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
+        Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
         """
         return pulumi.get(self, "role")
 
@@ -84,7 +84,7 @@ class PostgresUserArgs:
     @pulumi.getter(name="killSessions")
     def kill_sessions(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether a new password ends the sessions the user has open. Default: `false`.
+        Whether a new password ends the user's open sessions. Default: `false`.
         """
         return pulumi.get(self, "kill_sessions")
 
@@ -96,7 +96,7 @@ class PostgresUserArgs:
     @pulumi.getter(name="rotationTriggers")
     def rotation_triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, the user gets a new password.
         """
         return pulumi.get(self, "rotation_triggers")
 
@@ -118,14 +118,14 @@ class PostgresUser(pulumi.CustomResource):
                  username: pulumi.Input[Optional[_builtins.str]] = None,
                  __props__=None):
         """
-        A user of a Postgres cluster, with a password that the service draws.
+        A user of a Postgres cluster, with a password that the service generates.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] cluster: Cluster the user is in: the `id` of a PostgresCluster. Changing it replaces the user.
-        :param pulumi.Input[_builtins.bool] kill_sessions: Whether a new password ends the sessions the user has open. Default: `false`.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresUserRole']] role: Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
+        :param pulumi.Input[_builtins.bool] kill_sessions: Whether a new password ends the user's open sessions. Default: `false`.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresUserRole']] role: Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, the user gets a new password.
         :param pulumi.Input[_builtins.str] username: Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user.
         """
         ...
@@ -135,7 +135,7 @@ class PostgresUser(pulumi.CustomResource):
                  args: PostgresUserArgs,
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
-        A user of a Postgres cluster, with a password that the service draws.
+        A user of a Postgres cluster, with a password that the service generates.
 
         :param str resource_name: The name of the resource.
         :param PostgresUserArgs args: The arguments to use to populate this resource's properties.
@@ -226,7 +226,7 @@ class PostgresUser(pulumi.CustomResource):
     @pulumi.getter(name="killSessions")
     def kill_sessions(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether a new password ends the sessions the user has open. Default: `false`.
+        Whether a new password ends the user's open sessions. Default: `false`.
         """
         return pulumi.get(self, "kill_sessions")
 
@@ -234,7 +234,7 @@ class PostgresUser(pulumi.CustomResource):
     @pulumi.getter
     def password(self) -> pulumi.Output[_builtins.str]:
         """
-        The password, drawn by the service.
+        The password, generated by the service.
         """
         return pulumi.get(self, "password")
 
@@ -242,7 +242,7 @@ class PostgresUser(pulumi.CustomResource):
     @pulumi.getter
     def role(self) -> pulumi.Output[_builtins.str]:
         """
-        Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
+        Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
         """
         return pulumi.get(self, "role")
 
@@ -250,7 +250,7 @@ class PostgresUser(pulumi.CustomResource):
     @pulumi.getter(name="rotationTriggers")
     def rotation_triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, the user gets a new password.
         """
         return pulumi.get(self, "rotation_triggers")
 

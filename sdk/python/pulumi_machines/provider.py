@@ -32,15 +32,15 @@ class ProviderArgs:
         """
         The set of arguments for constructing a Provider resource.
 
-        :param pulumi.Input[_builtins.bool] allow_missing_apps: Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+        :param pulumi.Input[_builtins.bool] allow_missing_apps: Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
         :param pulumi.Input[_builtins.str] endpoint: Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
-        :param pulumi.Input[_builtins.str] lease_header: Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
-        :param pulumi.Input[_builtins.str] max_unavailable: How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
-        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
-        :param pulumi.Input[_builtins.str] organization: Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
-        :param pulumi.Input[_builtins.bool] preview_requires_service: Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
-        :param pulumi.Input[_builtins.int] request_timeout_seconds: Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
-        :param pulumi.Input[_builtins.int] retries: Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
+        :param pulumi.Input[_builtins.str] lease_header: Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
+        :param pulumi.Input[_builtins.str] max_unavailable: How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine's own `minHealthySeconds` takes precedence. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+        :param pulumi.Input[_builtins.str] organization: Slug of the organization in which Apps are created. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+        :param pulumi.Input[_builtins.bool] preview_requires_service: Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+        :param pulumi.Input[_builtins.int] request_timeout_seconds: Seconds that a request may take, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
+        :param pulumi.Input[_builtins.int] retries: How often a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
         :param pulumi.Input[_builtins.str] token: Access token. Not needed with `local`. Environment: `MACHINES_TOKEN`.
         """
         if allow_missing_apps is not None:
@@ -68,7 +68,7 @@ class ProviderArgs:
     @pulumi.getter(name="allowMissingApps")
     def allow_missing_apps(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+        Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
         """
         return pulumi.get(self, "allow_missing_apps")
 
@@ -92,7 +92,7 @@ class ProviderArgs:
     @pulumi.getter(name="leaseHeader")
     def lease_header(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
+        Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
         """
         return pulumi.get(self, "lease_header")
 
@@ -104,7 +104,7 @@ class ProviderArgs:
     @pulumi.getter(name="maxUnavailable")
     def max_unavailable(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+        How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
         """
         return pulumi.get(self, "max_unavailable")
 
@@ -116,7 +116,7 @@ class ProviderArgs:
     @pulumi.getter(name="minHealthySeconds")
     def min_healthy_seconds(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+        Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine's own `minHealthySeconds` takes precedence. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
         """
         return pulumi.get(self, "min_healthy_seconds")
 
@@ -128,7 +128,7 @@ class ProviderArgs:
     @pulumi.getter
     def organization(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+        Slug of the organization in which Apps are created. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
         """
         return pulumi.get(self, "organization")
 
@@ -140,7 +140,7 @@ class ProviderArgs:
     @pulumi.getter(name="previewRequiresService")
     def preview_requires_service(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+        Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
         """
         return pulumi.get(self, "preview_requires_service")
 
@@ -152,7 +152,7 @@ class ProviderArgs:
     @pulumi.getter(name="requestTimeoutSeconds")
     def request_timeout_seconds(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
+        Seconds that a request may take, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
         """
         return pulumi.get(self, "request_timeout_seconds")
 
@@ -164,7 +164,7 @@ class ProviderArgs:
     @pulumi.getter
     def retries(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
+        How often a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
         """
         return pulumi.get(self, "retries")
 
@@ -203,19 +203,19 @@ class Provider(pulumi.ProviderResource):
                  token: pulumi.Input[Optional[_builtins.str]] = None,
                  __props__=None):
         """
-        How the service is reached. Whatever is left out comes from the environment; what is not there either has its default.
+        How the service is reached. A setting that is left out comes from the environment; if it is not there either, it has its default.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.bool] allow_missing_apps: Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+        :param pulumi.Input[_builtins.bool] allow_missing_apps: Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
         :param pulumi.Input[_builtins.str] endpoint: Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
-        :param pulumi.Input[_builtins.str] lease_header: Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
-        :param pulumi.Input[_builtins.str] max_unavailable: How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
-        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
-        :param pulumi.Input[_builtins.str] organization: Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
-        :param pulumi.Input[_builtins.bool] preview_requires_service: Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
-        :param pulumi.Input[_builtins.int] request_timeout_seconds: Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
-        :param pulumi.Input[_builtins.int] retries: Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
+        :param pulumi.Input[_builtins.str] lease_header: Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
+        :param pulumi.Input[_builtins.str] max_unavailable: How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+        :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine's own `minHealthySeconds` takes precedence. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+        :param pulumi.Input[_builtins.str] organization: Slug of the organization in which Apps are created. `personal` is the token's own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+        :param pulumi.Input[_builtins.bool] preview_requires_service: Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+        :param pulumi.Input[_builtins.int] request_timeout_seconds: Seconds that a request may take, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
+        :param pulumi.Input[_builtins.int] retries: How often a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
         :param pulumi.Input[_builtins.str] token: Access token. Not needed with `local`. Environment: `MACHINES_TOKEN`.
         """
         ...
@@ -225,7 +225,7 @@ class Provider(pulumi.ProviderResource):
                  args: Optional[ProviderArgs] = None,
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
-        How the service is reached. Whatever is left out comes from the environment; what is not there either has its default.
+        How the service is reached. A setting that is left out comes from the environment; if it is not there either, it has its default.
 
         :param str resource_name: The name of the resource.
         :param ProviderArgs args: The arguments to use to populate this resource's properties.

@@ -30,11 +30,11 @@ class ReleaseArgs:
         """
         The set of arguments for constructing a Release resource.
 
-        :param Any from_: Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, with their checks passing. Otherwise it is refused, in the preview already, with the reason.
+        :param Any from_: Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, and pass their checks. Otherwise the preview already refuses it, with the reason.
         :param pulumi.Input[_builtins.str] image: Image of a release that begins in this stack. Its digest is the one that the service reports for the Machines that run it.
-        :param Any pinned: Release that this stack keeps, whatever the previous stack runs meanwhile: with it, `from` is not read. While its promotion is `pending`, it has to equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] settings: Configuration of a release that begins in this stack, and that is to be the same in the next ones, for example variables of the environment: texts by name.
-        :param pulumi.Input['ReleaseSourceArgs'] source: How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+        :param Any pinned: Release that this stack keeps, whatever the previous stack runs: when it is set, `from` is not read. While its promotion is `pending`, it must equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] settings: Configuration of a release that begins in this stack, as texts by name, for example environment variables. The next stacks get the same.
+        :param pulumi.Input['ReleaseSourceArgs'] source: The service to read the Machines of `from` from. When left out, it is this stack's service, with its token.
         """
         if from_ is not None:
             pulumi.set(__self__, "from_", from_)
@@ -51,7 +51,7 @@ class ReleaseArgs:
     @pulumi.getter(name="from")
     def from_(self) -> Optional[Any]:
         """
-        Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, with their checks passing. Otherwise it is refused, in the preview already, with the reason.
+        Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, and pass their checks. Otherwise the preview already refuses it, with the reason.
         """
         return pulumi.get(self, "from_")
 
@@ -75,7 +75,7 @@ class ReleaseArgs:
     @pulumi.getter
     def pinned(self) -> Optional[Any]:
         """
-        Release that this stack keeps, whatever the previous stack runs meanwhile: with it, `from` is not read. While its promotion is `pending`, it has to equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
+        Release that this stack keeps, whatever the previous stack runs: when it is set, `from` is not read. While its promotion is `pending`, it must equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
         """
         return pulumi.get(self, "pinned")
 
@@ -87,7 +87,7 @@ class ReleaseArgs:
     @pulumi.getter
     def settings(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Configuration of a release that begins in this stack, and that is to be the same in the next ones, for example variables of the environment: texts by name.
+        Configuration of a release that begins in this stack, as texts by name, for example environment variables. The next stacks get the same.
         """
         return pulumi.get(self, "settings")
 
@@ -99,7 +99,7 @@ class ReleaseArgs:
     @pulumi.getter
     def source(self) -> pulumi.Input[Optional['ReleaseSourceArgs']]:
         """
-        How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+        The service to read the Machines of `from` from. When left out, it is this stack's service, with its token.
         """
         return pulumi.get(self, "source")
 
@@ -121,17 +121,17 @@ class Release(pulumi.ComponentResource):
                  source: pulumi.Input[Optional[Union['ReleaseSourceArgs', 'ReleaseSourceArgsDict']]] = None,
                  __props__=None):
         """
-        The release of a stack: an image by its digest, with the configuration that travels.
+        The release of a stack: an image by its digest, and the configuration that is promoted with it.
 
-        It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` answers the record that the next stack adopts.
+        It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` returns the record that the next stack adopts.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param Any from_: Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, with their checks passing. Otherwise it is refused, in the preview already, with the reason.
+        :param Any from_: Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, and pass their checks. Otherwise the preview already refuses it, with the reason.
         :param pulumi.Input[_builtins.str] image: Image of a release that begins in this stack. Its digest is the one that the service reports for the Machines that run it.
-        :param Any pinned: Release that this stack keeps, whatever the previous stack runs meanwhile: with it, `from` is not read. While its promotion is `pending`, it has to equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] settings: Configuration of a release that begins in this stack, and that is to be the same in the next ones, for example variables of the environment: texts by name.
-        :param pulumi.Input[Union['ReleaseSourceArgs', 'ReleaseSourceArgsDict']] source: How the Machines of `from` are looked at; where this stack's own are, with its token, when left out.
+        :param Any pinned: Release that this stack keeps, whatever the previous stack runs: when it is set, `from` is not read. While its promotion is `pending`, it must equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] settings: Configuration of a release that begins in this stack, as texts by name, for example environment variables. The next stacks get the same.
+        :param pulumi.Input[Union['ReleaseSourceArgs', 'ReleaseSourceArgsDict']] source: The service to read the Machines of `from` from. When left out, it is this stack's service, with its token.
         """
         ...
     @overload
@@ -140,9 +140,9 @@ class Release(pulumi.ComponentResource):
                  args: Optional[ReleaseArgs] = None,
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
-        The release of a stack: an image by its digest, with the configuration that travels.
+        The release of a stack: an image by its digest, and the configuration that is promoted with it.
 
-        It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` answers the record that the next stack adopts.
+        It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` returns the record that the next stack adopts.
 
         :param str resource_name: The name of the resource.
         :param ReleaseArgs args: The arguments to use to populate this resource's properties.
@@ -195,7 +195,7 @@ class Release(pulumi.ComponentResource):
     @pulumi.getter
     def digest(self) -> pulumi.Output[_builtins.str]:
         """
-        Digest of the image; empty in the stack in which the release begins, because its Machines report it.
+        Digest of the image. It is empty in the stack in which the release begins, because there the Machines report it.
         """
         return pulumi.get(self, "digest")
 
@@ -211,7 +211,7 @@ class Release(pulumi.ComponentResource):
     @pulumi.getter
     def image(self) -> pulumi.Output[_builtins.str]:
         """
-        Image for the Machines: where the release begins as the program has it, in every stack after that with its digest.
+        Image for the Machines. In the stack in which the release begins, it is the program's reference; in every later stack, it has the digest.
         """
         return pulumi.get(self, "image")
 
@@ -219,7 +219,7 @@ class Release(pulumi.ComponentResource):
     @pulumi.getter(name="promotedAt")
     def promoted_at(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        When it was promoted, in RFC 3339.
+        RFC 3339 time at which it was promoted.
         """
         return pulumi.get(self, "promoted_at")
 
@@ -235,7 +235,7 @@ class Release(pulumi.ComponentResource):
     @pulumi.getter
     def settings(self) -> pulumi.Output[Mapping[str, _builtins.str]]:
         """
-        Configuration that travels with the image.
+        Configuration that is promoted with the image.
         """
         return pulumi.get(self, "settings")
 
@@ -257,7 +257,7 @@ class Release(pulumi.ComponentResource):
     def run_by(__self__, *,
                machines: pulumi.Input[Sequence[pulumi.Input[Union['Machine', 'Fleet']]]]) -> pulumi.Output['dict']:
         """
-        The release that this stack runs, for its output `release`: the record that the next stack adopts. It fails if the Machines do not all run one image, unless canaries wait for their promotion.
+        Returns the release that this stack runs, for its output `release`: the record that the next stack adopts. It fails if the Machines do not all run one image, unless canaries wait for their promotion.
 
         :param pulumi.Input[Sequence[pulumi.Input[Union['Machine', 'Fleet']]]] machines: The Machines that run the image of the release, or the fleets whose Machines do.
         """

@@ -29,9 +29,9 @@ class SecretArgs:
 
         :param pulumi.Input[_builtins.str] app: App that gets the secret: the `id` of an App. Changing it replaces the secret.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
-        :param pulumi.Input[_builtins.str] value: The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
-        :param pulumi.Input[_builtins.int] value_version: Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
-        :param pulumi.Input[_builtins.str] value_wo: Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+        :param pulumi.Input[_builtins.str] value: The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
+        :param pulumi.Input[_builtins.int] value_version: Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
+        :param pulumi.Input[_builtins.str] value_wo: Write-only form of `value`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valueVersion` to write it.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "name", name)
@@ -70,7 +70,7 @@ class SecretArgs:
     @pulumi.getter
     def value(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+        The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
         """
         return pulumi.get(self, "value")
 
@@ -82,7 +82,7 @@ class SecretArgs:
     @pulumi.getter(name="valueVersion")
     def value_version(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+        Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
         """
         return pulumi.get(self, "value_version")
 
@@ -94,7 +94,7 @@ class SecretArgs:
     @pulumi.getter(name="valueWo")
     def value_wo(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+        Write-only form of `value`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valueVersion` to write it.
         """
         return pulumi.get(self, "value_wo")
 
@@ -118,15 +118,15 @@ class Secret(pulumi.CustomResource):
         """
         One secret of an App.
 
-        For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+        For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that gets the secret: the `id` of an App. Changing it replaces the secret.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
-        :param pulumi.Input[_builtins.str] value: The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
-        :param pulumi.Input[_builtins.int] value_version: Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
-        :param pulumi.Input[_builtins.str] value_wo: Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+        :param pulumi.Input[_builtins.str] value: The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
+        :param pulumi.Input[_builtins.int] value_version: Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
+        :param pulumi.Input[_builtins.str] value_wo: Write-only form of `value`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valueVersion` to write it.
         """
         ...
     @overload
@@ -137,7 +137,7 @@ class Secret(pulumi.CustomResource):
         """
         One secret of an App.
 
-        For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+        For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
 
         :param str resource_name: The name of the resource.
         :param SecretArgs args: The arguments to use to populate this resource's properties.
@@ -237,7 +237,7 @@ class Secret(pulumi.CustomResource):
     @pulumi.getter
     def digest(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Digest of the value. Secret: a value that is easy to guess could be found by its digest.
+        Digest of the value. It is secret, because it reveals a value that is easy to guess.
         """
         return pulumi.get(self, "digest")
 
@@ -261,7 +261,7 @@ class Secret(pulumi.CustomResource):
     @pulumi.getter
     def value(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+        The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
         """
         return pulumi.get(self, "value")
 
@@ -269,7 +269,7 @@ class Secret(pulumi.CustomResource):
     @pulumi.getter(name="valueVersion")
     def value_version(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+        Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
         """
         return pulumi.get(self, "value_version")
 
@@ -277,7 +277,7 @@ class Secret(pulumi.CustomResource):
     @pulumi.getter
     def version(self) -> pulumi.Output[_builtins.int]:
         """
-        Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.
+        Version of the App's secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets this value. It is 0 after an import, until the first change.
         """
         return pulumi.get(self, "version")
 

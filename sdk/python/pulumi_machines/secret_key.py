@@ -31,8 +31,8 @@ class SecretKeyArgs:
         :param pulumi.Input[_builtins.str] app: App that gets the key: the `id` of an App. Changing it replaces the key.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 255 letters, digits and `_`. Changing it replaces the key.
         :param pulumi.Input[Union[_builtins.str, 'SecretKeyType']] type: Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
-        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
-        :param pulumi.Input[_builtins.str] value: The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+        :param pulumi.Input[_builtins.bool] allow_data_loss: Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
+        :param pulumi.Input[_builtins.str] value: The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "name", name)
@@ -84,7 +84,7 @@ class SecretKeyArgs:
     @pulumi.getter(name="allowDataLoss")
     def allow_data_loss(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+        Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
         """
         return pulumi.get(self, "allow_data_loss")
 
@@ -96,7 +96,7 @@ class SecretKeyArgs:
     @pulumi.getter
     def value(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+        The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
         """
         return pulumi.get(self, "value")
 
@@ -120,15 +120,15 @@ class SecretKey(pulumi.CustomResource):
         """
         A key of an App that never leaves the service and is used by name.
 
-        An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+        An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+        :param pulumi.Input[_builtins.bool] allow_data_loss: Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
         :param pulumi.Input[_builtins.str] app: App that gets the key: the `id` of an App. Changing it replaces the key.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 255 letters, digits and `_`. Changing it replaces the key.
         :param pulumi.Input[Union[_builtins.str, 'SecretKeyType']] type: Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
-        :param pulumi.Input[_builtins.str] value: The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+        :param pulumi.Input[_builtins.str] value: The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
         """
         ...
     @overload
@@ -139,7 +139,7 @@ class SecretKey(pulumi.CustomResource):
         """
         A key of an App that never leaves the service and is used by name.
 
-        An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+        An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
 
         :param str resource_name: The name of the resource.
         :param SecretKeyArgs args: The arguments to use to populate this resource's properties.
@@ -226,7 +226,7 @@ class SecretKey(pulumi.CustomResource):
     @pulumi.getter(name="allowDataLoss")
     def allow_data_loss(self) -> pulumi.Output[_builtins.bool]:
         """
-        Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+        Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
         """
         return pulumi.get(self, "allow_data_loss")
 
@@ -274,7 +274,7 @@ class SecretKey(pulumi.CustomResource):
     @pulumi.getter(name="updatedAt")
     def updated_at(self) -> pulumi.Output[_builtins.str]:
         """
-        RFC 3339 time at which the key got its value.
+        RFC 3339 time at which the key's value was set.
         """
         return pulumi.get(self, "updated_at")
 
@@ -282,7 +282,7 @@ class SecretKey(pulumi.CustomResource):
     @pulumi.getter
     def value(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+        The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
         """
         return pulumi.get(self, "value")
 

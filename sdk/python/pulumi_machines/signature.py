@@ -29,7 +29,7 @@ class SignatureArgs:
         :param pulumi.Input[_builtins.str] app: App that has the key: the `id` of an App. Changing it replaces this.
         :param pulumi.Input[_builtins.str] key: The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
         :param pulumi.Input[_builtins.str] plaintext: The data, base64. Changing it computes the output again.
-        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "key", key)
@@ -77,7 +77,7 @@ class SignatureArgs:
     @pulumi.getter(name="keyUpdatedAt")
     def key_updated_at(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+        The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
         """
         return pulumi.get(self, "key_updated_at")
 
@@ -100,13 +100,13 @@ class Signature(pulumi.CustomResource):
         """
         The signature of data by a secret key.
 
-        It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+        It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that has the key: the `id` of an App. Changing it replaces this.
         :param pulumi.Input[_builtins.str] key: The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
-        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
         :param pulumi.Input[_builtins.str] plaintext: The data, base64. Changing it computes the output again.
         """
         ...
@@ -118,7 +118,7 @@ class Signature(pulumi.CustomResource):
         """
         The signature of data by a secret key.
 
-        It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+        It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
 
         :param str resource_name: The name of the resource.
         :param SignatureArgs args: The arguments to use to populate this resource's properties.
@@ -216,7 +216,7 @@ class Signature(pulumi.CustomResource):
     @pulumi.getter(name="keyUpdatedAt")
     def key_updated_at(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+        The key's `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
         """
         return pulumi.get(self, "key_updated_at")
 
@@ -240,7 +240,7 @@ class Signature(pulumi.CustomResource):
     @pulumi.getter
     def serial(self) -> pulumi.Output[_builtins.str]:
         """
-        Random end of the id.
+        Random last part of the id.
         """
         return pulumi.get(self, "serial")
 

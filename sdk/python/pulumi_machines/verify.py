@@ -57,9 +57,9 @@ def verify(app: Optional[_builtins.str] = None,
 
     :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str key: The key: the `id` of a SecretKey, or its name.
-    :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+    :param _builtins.int min_version: Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
     :param _builtins.str plaintext: The data, base64.
-    :param _builtins.str signature: What sign answered, base64.
+    :param _builtins.str signature: The signature that sign returned, base64.
     """
     __args__ = dict()
     __args__['app'] = app
@@ -83,9 +83,9 @@ def verify_output(app: pulumi.Input[Optional[_builtins.str]] = None,
 
     :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str key: The key: the `id` of a SecretKey, or its name.
-    :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
+    :param _builtins.int min_version: Lowest version of the App's secrets that the answer must have: the `version` that a change of them returned.
     :param _builtins.str plaintext: The data, base64.
-    :param _builtins.str signature: What sign answered, base64.
+    :param _builtins.str signature: The signature that sign returned, base64.
     """
     __args__ = dict()
     __args__['app'] = app

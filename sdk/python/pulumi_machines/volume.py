@@ -43,22 +43,22 @@ class VolumeArgs:
         The set of arguments for constructing a Volume resource.
 
         :param pulumi.Input[_builtins.str] app: App that owns the volume: the `id` of an App. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the volume destroy its data. Default: `false`.
+        :param pulumi.Input[_builtins.bool] allow_data_loss: Allows a change that replaces the volume and destroys its data. Default: `false`.
         :param pulumi.Input[_builtins.bool] auto_backup_enabled: Whether snapshots are taken every day. Default: `true`.
-        :param pulumi.Input['MachineGuestArgs'] compute: CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
-        :param pulumi.Input[_builtins.str] compute_image: Image of that Machine; used at creation.
+        :param pulumi.Input['MachineGuestArgs'] compute: CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
+        :param pulumi.Input[_builtins.str] compute_image: Image of that Machine. Used only at creation.
         :param pulumi.Input[_builtins.bool] encrypted: Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
-        :param pulumi.Input[_builtins.bool] final_snapshot: Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+        :param pulumi.Input[_builtins.bool] final_snapshot: Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
         :param pulumi.Input[Union[_builtins.str, 'VolumeFstype']] fstype: File system. Changing it replaces the volume. Default: `"ext4"`.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume.
         :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
-        :param pulumi.Input[_builtins.bool] restart_on_extend: Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
-        :param pulumi.Input[_builtins.int] size_gb: Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
-        :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
-        :param pulumi.Input[_builtins.int] snapshot_retention: Days a snapshot is kept, 1 to 60. Default: `5`.
-        :param pulumi.Input[_builtins.str] source_volume_id: Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
-        :param pulumi.Input[_builtins.bool] unique_zone_app_wide: Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
+        :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`.
+        :param pulumi.Input[_builtins.bool] restart_on_extend: Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
+        :param pulumi.Input[_builtins.int] size_gb: Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
+        :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
+        :param pulumi.Input[_builtins.int] snapshot_retention: Days that a snapshot is stored, 1 to 60. Default: `5`.
+        :param pulumi.Input[_builtins.str] source_volume_id: Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
+        :param pulumi.Input[_builtins.bool] unique_zone_app_wide: Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`.
         """
         pulumi.set(__self__, "app", app)
         if allow_data_loss is None:
@@ -130,7 +130,7 @@ class VolumeArgs:
     @pulumi.getter(name="allowDataLoss")
     def allow_data_loss(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Lets a change that replaces the volume destroy its data. Default: `false`.
+        Allows a change that replaces the volume and destroys its data. Default: `false`.
         """
         return pulumi.get(self, "allow_data_loss")
 
@@ -154,7 +154,7 @@ class VolumeArgs:
     @pulumi.getter
     def compute(self) -> pulumi.Input[Optional['MachineGuestArgs']]:
         """
-        CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+        CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
         """
         return pulumi.get(self, "compute")
 
@@ -166,7 +166,7 @@ class VolumeArgs:
     @pulumi.getter(name="computeImage")
     def compute_image(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Image of that Machine; used at creation.
+        Image of that Machine. Used only at creation.
         """
         return pulumi.get(self, "compute_image")
 
@@ -190,7 +190,7 @@ class VolumeArgs:
     @pulumi.getter(name="finalSnapshot")
     def final_snapshot(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+        Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
         """
         return pulumi.get(self, "final_snapshot")
 
@@ -238,7 +238,7 @@ class VolumeArgs:
     @pulumi.getter(name="requireUniqueZone")
     def require_unique_zone(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
+        Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`.
         """
         return pulumi.get(self, "require_unique_zone")
 
@@ -250,7 +250,7 @@ class VolumeArgs:
     @pulumi.getter(name="restartOnExtend")
     def restart_on_extend(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+        Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
         """
         return pulumi.get(self, "restart_on_extend")
 
@@ -262,7 +262,7 @@ class VolumeArgs:
     @pulumi.getter(name="sizeGb")
     def size_gb(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+        Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
         """
         return pulumi.get(self, "size_gb")
 
@@ -274,7 +274,7 @@ class VolumeArgs:
     @pulumi.getter(name="snapshotId")
     def snapshot_id(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+        Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
         """
         return pulumi.get(self, "snapshot_id")
 
@@ -286,7 +286,7 @@ class VolumeArgs:
     @pulumi.getter(name="snapshotRetention")
     def snapshot_retention(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Days a snapshot is kept, 1 to 60. Default: `5`.
+        Days that a snapshot is stored, 1 to 60. Default: `5`.
         """
         return pulumi.get(self, "snapshot_retention")
 
@@ -298,7 +298,7 @@ class VolumeArgs:
     @pulumi.getter(name="sourceVolumeId")
     def source_volume_id(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+        Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
         """
         return pulumi.get(self, "source_volume_id")
 
@@ -310,7 +310,7 @@ class VolumeArgs:
     @pulumi.getter(name="uniqueZoneAppWide")
     def unique_zone_app_wide(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
+        Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`.
         """
         return pulumi.get(self, "unique_zone_app_wide")
 
@@ -348,23 +348,23 @@ class Volume(pulumi.CustomResource):
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the volume destroy its data. Default: `false`.
+        :param pulumi.Input[_builtins.bool] allow_data_loss: Allows a change that replaces the volume and destroys its data. Default: `false`.
         :param pulumi.Input[_builtins.str] app: App that owns the volume: the `id` of an App. Changing it replaces the volume.
         :param pulumi.Input[_builtins.bool] auto_backup_enabled: Whether snapshots are taken every day. Default: `true`.
-        :param pulumi.Input[Union['MachineGuestArgs', 'MachineGuestArgsDict']] compute: CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
-        :param pulumi.Input[_builtins.str] compute_image: Image of that Machine; used at creation.
+        :param pulumi.Input[Union['MachineGuestArgs', 'MachineGuestArgsDict']] compute: CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
+        :param pulumi.Input[_builtins.str] compute_image: Image of that Machine. Used only at creation.
         :param pulumi.Input[_builtins.bool] encrypted: Whether the volume is encrypted. Changing it replaces the volume. Default: `true`.
-        :param pulumi.Input[_builtins.bool] final_snapshot: Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+        :param pulumi.Input[_builtins.bool] final_snapshot: Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
         :param pulumi.Input[Union[_builtins.str, 'VolumeFstype']] fstype: File system. Changing it replaces the volume. Default: `"ext4"`.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume.
         :param pulumi.Input[Union[_builtins.str, 'Region']] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
-        :param pulumi.Input[_builtins.bool] restart_on_extend: Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
-        :param pulumi.Input[_builtins.int] size_gb: Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
-        :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
-        :param pulumi.Input[_builtins.int] snapshot_retention: Days a snapshot is kept, 1 to 60. Default: `5`.
-        :param pulumi.Input[_builtins.str] source_volume_id: Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
-        :param pulumi.Input[_builtins.bool] unique_zone_app_wide: Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
+        :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`.
+        :param pulumi.Input[_builtins.bool] restart_on_extend: Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
+        :param pulumi.Input[_builtins.int] size_gb: Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
+        :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
+        :param pulumi.Input[_builtins.int] snapshot_retention: Days that a snapshot is stored, 1 to 60. Default: `5`.
+        :param pulumi.Input[_builtins.str] source_volume_id: Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
+        :param pulumi.Input[_builtins.bool] unique_zone_app_wide: Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`.
         """
         ...
     @overload
@@ -516,7 +516,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="allowDataLoss")
     def allow_data_loss(self) -> pulumi.Output[_builtins.bool]:
         """
-        Lets a change that replaces the volume destroy its data. Default: `false`.
+        Allows a change that replaces the volume and destroys its data. Default: `false`.
         """
         return pulumi.get(self, "allow_data_loss")
 
@@ -548,7 +548,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter
     def compute(self) -> pulumi.Output[Optional['outputs.MachineGuest']]:
         """
-        CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+        CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
         """
         return pulumi.get(self, "compute")
 
@@ -556,7 +556,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="computeImage")
     def compute_image(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Image of that Machine; used at creation.
+        Image of that Machine. Used only at creation.
         """
         return pulumi.get(self, "compute_image")
 
@@ -572,7 +572,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="currentSizeGb")
     def current_size_gb(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Size now in GB; larger than asked for when the platform extended the volume.
+        Current size in GB. It is larger than requested if the platform extended the volume.
         """
         return pulumi.get(self, "current_size_gb")
 
@@ -588,7 +588,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="finalSnapshot")
     def final_snapshot(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+        Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
         """
         return pulumi.get(self, "final_snapshot")
 
@@ -612,7 +612,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="needsRestart")
     def needs_restart(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether the Machine that mounts the volume sees its last growth only after a restart.
+        Whether the Machine that mounts the volume must restart to see its new size.
         """
         return pulumi.get(self, "needs_restart")
 
@@ -628,7 +628,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="requireUniqueZone")
     def require_unique_zone(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. Default: `true`.
+        Whether the volume must be in another hardware zone than the App's other volumes of its name. Used only at creation. Default: `true`.
         """
         return pulumi.get(self, "require_unique_zone")
 
@@ -636,7 +636,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="restartOnExtend")
     def restart_on_extend(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+        Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
         """
         return pulumi.get(self, "restart_on_extend")
 
@@ -644,7 +644,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="sizeGb")
     def size_gb(self) -> pulumi.Output[_builtins.int]:
         """
-        Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+        Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
         """
         return pulumi.get(self, "size_gb")
 
@@ -652,7 +652,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="snapshotId")
     def snapshot_id(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+        Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
         """
         return pulumi.get(self, "snapshot_id")
 
@@ -660,7 +660,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="snapshotRetention")
     def snapshot_retention(self) -> pulumi.Output[_builtins.int]:
         """
-        Days a snapshot is kept, 1 to 60. Default: `5`.
+        Days that a snapshot is stored, 1 to 60. Default: `5`.
         """
         return pulumi.get(self, "snapshot_retention")
 
@@ -668,7 +668,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="sourceVolumeId")
     def source_volume_id(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+        Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
         """
         return pulumi.get(self, "source_volume_id")
 
@@ -676,7 +676,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="startBeforeGrowth")
     def start_before_growth(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.
+        While `needsRestart` is true: id of the event of that Machine's last start before the volume was extended.
         """
         return pulumi.get(self, "start_before_growth")
 
@@ -684,7 +684,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="uniqueZoneAppWide")
     def unique_zone_app_wide(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation. Default: `false`.
+        Whether `requireUniqueZone` counts all of the App's volumes, not only those of the same name. Used only at creation. Default: `false`.
         """
         return pulumi.get(self, "unique_zone_app_wide")
 

@@ -27,7 +27,7 @@ class VolumeSnapshotArgs:
 
         :param pulumi.Input[_builtins.str] app: App of the volume: the `id` of an App. Changing it takes a new snapshot.
         :param pulumi.Input[_builtins.str] volume: Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "volume", volume)
@@ -62,7 +62,7 @@ class VolumeSnapshotArgs:
     @pulumi.getter
     def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
         """
         return pulumi.get(self, "triggers")
 
@@ -84,12 +84,12 @@ class VolumeSnapshot(pulumi.CustomResource):
         """
         A snapshot of a Volume, taken when the resource is created.
 
-        The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
+        The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App of the volume: the `id` of an App. Changing it takes a new snapshot.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
         :param pulumi.Input[_builtins.str] volume: Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot.
         """
         ...
@@ -101,7 +101,7 @@ class VolumeSnapshot(pulumi.CustomResource):
         """
         A snapshot of a Volume, taken when the resource is created.
 
-        The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
+        The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
 
         :param str resource_name: The name of the resource.
         :param VolumeSnapshotArgs args: The arguments to use to populate this resource's properties.
@@ -210,7 +210,7 @@ class VolumeSnapshot(pulumi.CustomResource):
     @pulumi.getter
     def expired(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether it is gone: its retention is over. No new one is taken for that.
+        Whether the snapshot has expired. It is not replaced by a new one.
         """
         return pulumi.get(self, "expired")
 
@@ -218,7 +218,7 @@ class VolumeSnapshot(pulumi.CustomResource):
     @pulumi.getter(name="retentionDays")
     def retention_days(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Days it is kept.
+        Days that it is stored.
         """
         return pulumi.get(self, "retention_days")
 
@@ -242,7 +242,7 @@ class VolumeSnapshot(pulumi.CustomResource):
     @pulumi.getter
     def status(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        `created` once it is written.
+        State: `created` once it is written.
         """
         return pulumi.get(self, "status")
 
@@ -250,7 +250,7 @@ class VolumeSnapshot(pulumi.CustomResource):
     @pulumi.getter
     def triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+        Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
         """
         return pulumi.get(self, "triggers")
 

@@ -66,7 +66,7 @@ def wait_for_machine(app: Optional[_builtins.str] = None,
                      version: Optional[_builtins.str] = None,
                      opts: Optional[pulumi.InvokeOptions] = None) -> AwaitableWaitForMachineResult:
     """
-    Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer.
+    Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or the present state if the engine accepts no unknown answer.
 
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.
@@ -93,7 +93,7 @@ def wait_for_machine_output(app: pulumi.Input[Optional[_builtins.str]] = None,
                             version: pulumi.Input[Optional[Optional[_builtins.str]]] = None,
                             opts: Optional[Union[pulumi.InvokeOptions, pulumi.InvokeOutputOptions]] = None) -> pulumi.Output[WaitForMachineResult]:
     """
-    Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer.
+    Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or the present state if the engine accepts no unknown answer.
 
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.

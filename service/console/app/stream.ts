@@ -4,7 +4,7 @@ import { ask } from "./session.ts";
 /** A stream on which nothing came for so long has lost its connection: the service writes every 15 seconds. */
 const silentMs = 45_000;
 
-/** What becomes of a stream. */
+/** The events of a stream. */
 export interface Listener {
   readonly message: (event: string, data: unknown) => void;
   /** It has ended or was refused. `isRefused`: by an answer that is no success. */

@@ -26,7 +26,7 @@ export function acmeIssuer(directory: string): IssuerFactory {
   return (host) => new AcmeIssuer(directory, host);
 }
 
-/** What the state of an order begins with: it goes on after a restart. */
+/** The prefix of the state of an order, which continues after a restart. */
 interface Kept {
   readonly directory: string;
   readonly order: string;
@@ -141,7 +141,7 @@ class AcmeIssuer implements CertificateIssuer {
     const keep: Kept = { directory: this.name, order: order.url };
     throw new IssueRefused({
       code: "DNS_CHALLENGE_MISSING",
-      message: `${name} has no TXT record with the value that the certificate authority asks for`,
+      message: `${name} has no TXT record with the value that the certificate authority requests`,
       remediation: `Create a TXT record ${name} with the value ${value}.`,
       isFailedCheck: false,
       keep: JSON.stringify(keep),

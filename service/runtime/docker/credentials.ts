@@ -5,7 +5,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-/** Credentials in the form of the engine's API. */
+/** Credentials, as the engine's API takes them. */
 export interface Credentials {
   readonly username?: string;
   readonly password?: string;

@@ -60,7 +60,7 @@ export class Firewall {
   readonly #reach: readonly string[];
   /** The last change; changes are made one after the other. */
   #last: Promise<void> = Promise.resolve();
-  /** A change that has not begun; it takes the place of all that are asked for meanwhile. */
+  /** A change that has not begun; it replaces all that are requested meanwhile. */
   #next: Promise<void> | undefined;
   /** Whether there is no network, and no rule. */
   #isUnused = false;

@@ -68,8 +68,8 @@ export async function findImage(source: ImageSource, image: string): Promise<Fou
   if (problem !== undefined) throw refused(problem);
   const authconfig = await credentialsFor(registry);
   const asked = authconfig
-    ? "asked with the credentials of docker login"
-    : "asked without credentials; docker login saves them";
+    ? "requested with the credentials of docker login"
+    : "requested without credentials; docker login saves them";
   try {
     const options = authconfig ? { authconfig: authconfig as Dockerode.AuthConfig } : {};
     const described = await allowing([404], engine.docker.getImage(image).distribution(options));

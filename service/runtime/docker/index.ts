@@ -30,7 +30,7 @@ interface BridgeNetwork {
 
 /** What an operator allows Machines beside the usual. */
 export interface DockerOptions {
-  /** Registries that may be asked for images; `public` means all that are on the internet. Default: these. */
+  /** Registries that images may come from; `public`, the default, means all that are on the internet. */
   readonly registries?: readonly string[] | undefined;
   /** Further capabilities of containers. Default: none. */
   readonly capabilities?: readonly string[] | undefined;

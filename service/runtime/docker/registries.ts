@@ -1,4 +1,4 @@
-// Which registries the engine is asked for images. A client chooses the name of an image, and the engine connects to the registry in
+// The registries that the engine fetches images from. A client chooses the name of an image, and the engine connects to the registry in
 // it, so a name could lead into the networks of the operator.
 import { Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
@@ -33,7 +33,7 @@ export class Registries {
     const name = registry.toLowerCase();
     if (this.#names.has(name)) return undefined;
     if (this.#names.has(anyPublic) && (name === usualRegistry || (await isOnInternet(hostOf(name))))) return undefined;
-    return `the service does not ask the registry ${name}: the operator has not allowed it, and it is not known to be on the internet`;
+    return `the service does not use the registry ${name}: the operator has not allowed it, and it is not known to be on the internet`;
   }
 }
 
@@ -84,4 +84,4 @@ const reasons: readonly (readonly [RegExp, string])[] = [
 /** Why an image could not be fetched, by what the engine said about it. */
 export const fetchProblem = (said: string): string =>
   reasons.find(([pattern]) => pattern.test(said))?.[1] ??
-  "the registry could not be asked; the log of the service has the reason";
+  "the registry could not be reached; the log of the service has the reason";

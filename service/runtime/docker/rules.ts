@@ -1,4 +1,4 @@
-// The rules of the firewall around Machines, in the form of `iptables-restore`.
+// The rules of the firewall around Machines, as input of `iptables-restore`.
 import type { Endpoint } from "../postgresEngine.ts";
 import { privateNetworks } from "./addresses.ts";
 

@@ -73,7 +73,7 @@ function tooLarge(
   const asked = sizeOf(config).memoryMb;
   if (asked <= memoryMb) return undefined;
   const field = config.guest ? "config.guest.memory_mb" : "config.size";
-  return { field, why: `runs on a computer with ${memoryMb} MB of memory, and ${asked} MB are asked for` };
+  return { field, why: `runs on a computer with ${memoryMb} MB of memory, and ${asked} MB are requested` };
 }
 
 /** The first field that the runtime cannot honour on a computer with this memory, and why; undefined if there is none. */

@@ -41,7 +41,7 @@ export const sessions = {
   console: { user: superuser, settings: {} },
 } as const satisfies Record<string, Session>;
 
-/** The settings of a session in the form of a connection's options. */
+/** The settings of a session, as options of its connection. */
 export const optionsOf = ({ settings }: Session): string | undefined =>
   Object.entries(settings)
     .map(([name, value]) => `-c ${name}=${value}`)

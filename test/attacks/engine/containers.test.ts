@@ -116,7 +116,7 @@ describe.runIf(hasEngine && process.platform === "linux")("names of images", () 
     for (const registry of ["127.0.0.1:9", "10.255.255.1:5000", "169.254.169.254", "no-such.invalid"])
       answers.push(await refusal(registry));
     expect([...new Set(answers)]).toEqual([
-      'invalid config.image, got "REGISTRY/team/app:1", the engine does not have it and cannot fetch it: the service does not ask the registry REGISTRY: the operator has not allowed it, and it is not known to be on the internet',
+      'invalid config.image, got "REGISTRY/team/app:1", the engine does not have it and cannot fetch it: the service does not use the registry REGISTRY: the operator has not allowed it, and it is not known to be on the internet',
     ]);
     expect(seen).toEqual([]);
     expect((await app.call("GET", app.machines)).body).toEqual([]);
@@ -154,7 +154,9 @@ describe.runIf(hasEngine && process.platform === "linux")("names of images", () 
       const { status, text, body } = await app.call("POST", app.machines, { config: { image } });
       const error = status === 400 ? body.error : await failure(app, body.id);
       expect([text.includes(secret), error.includes(secret), error.includes("http")]).toEqual([false, false, false]);
-      expect(error).toMatch(/: the registry (denies access|could not be asked; the log of the service has the reason)/);
+      expect(error).toMatch(
+        /: the registry (denies access|could not be reached; the log of the service has the reason)/,
+      );
     }
     expect(internal.seen).not.toEqual([]);
     expect(lines.join("")).toContain(secret);

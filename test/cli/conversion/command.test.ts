@@ -46,7 +46,7 @@ describe("the command", () => {
     const file = join(files, "node-minimal.toml");
     expect(await run(file)).toMatchObject({ code: 0 });
     expect(readdirSync(folder).sort()).toEqual(["Main.yaml", "Pulumi.yaml"]);
-    expect((await run(file)).out).toContain("Every file is as it would be written.");
+    expect((await run(file)).out).toContain("Every file is up to date.");
     expect(await run(file, "--regions", "fra")).toMatchObject({ code: 2 });
     expect(await run(file, "--regions", "fra", "--force")).toMatchObject({ code: 0 });
     expect(await run(file, "--language", "go")).toMatchObject({

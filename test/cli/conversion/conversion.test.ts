@@ -1,4 +1,4 @@
-// Deployment files as programs: what becomes of each key, and that the provider accepts the result.
+// Deployment files as programs: each key is converted or reported, and the provider accepts the result.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, stringify } from "smol-toml";
@@ -204,7 +204,7 @@ describe("a conversion", () => {
     ]);
   });
 
-  test("encodes the contents of files", () => {
+  test("a conversion encodes the contents of files", () => {
     const [motd, key, own, ...others] = configOf(ofFile("files.toml"))["files"] as Record<string, string>[];
     expect(Buffer.from(motd?.["rawValue"] ?? "", "base64").toString()).toContain("Hello [world] # not a comment\n");
     expect(key).toEqual({ guestPath: "/etc/proxy/key.pem", secretName: "PROXY_KEY" });

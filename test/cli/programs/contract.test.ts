@@ -119,7 +119,7 @@ function problemsOf(declared: readonly Declared[]): readonly string[] {
 }
 
 describe("what the service accepts and stores", () => {
-  test("is accepted by the types and the check of the provider: configurations of Machines", async () => {
+  test("what the service accepts and stores is accepted by the types and the check of the provider: configurations of Machines", async () => {
     const service = await startService();
     await makeApp(service, "shop");
     const field = fieldOf(machineConfig);
@@ -149,7 +149,7 @@ describe("what the service accepts and stores", () => {
     await service.close();
   });
 
-  test("is accepted by the types and the check of the provider: one of every kind of object", async () => {
+  test("what the service accepts and stores is accepted by the types and the check of the provider: one of every kind of object", async () => {
     const service = await startService();
     await makeOrganization(service, "kinds", 80);
     for (const [i, plan] of ["BASIC", "performance"].entries()) await makeCluster(service, `plan-${i}`, { plan });
@@ -166,7 +166,7 @@ describe("what the service accepts and stores", () => {
     ["Volume", createVolume],
     ["IpAssignment", assignIp],
     ["PostgresCluster", createPostgresCluster],
-  ])("is among the values that the types have: %s", (type, body) => {
+  ])("what the service accepts and stores is among the values that the types have: %s", (type, body) => {
     const { shape } = fieldOf(body);
     const inputs = resources[type]?.inputFields ?? {};
     for (const [name, { shape: wire, meta }] of Object.entries(shape.kind === "object" ? shape.fields : {})) {
@@ -180,7 +180,7 @@ describe("what the service accepts and stores", () => {
     }
   });
 
-  test("is of the platform's versions of Postgres, unless its clusters are servers", async () => {
+  test("what the service accepts and stores is of the platform's versions of Postgres, unless its clusters are servers", async () => {
     const service = await startService();
     await expect(makeCluster(service, "late", { pg_major_version: "18" })).rejects.toThrow(
       'invalid pg_major_version, got \\"18\\", allowed are \\"16\\", \\"17\\"',

@@ -290,7 +290,7 @@ describe("F57 a literal", () => {
     ["TypeScript, as a template", (text) => inTypeScript(text, "`"), () => typescriptLiterals, halves],
     ["Python", (text) => inPython(text), pythonLiterals, halves],
     ["Go", (text) => inGo(text), goLiterals, []],
-  ])("of %s is read as the same text", async (_, write, find, more) => {
+  ])("a literal of %s is read as the same text", async (_, write, find, more) => {
     const read = await find();
     if (read === undefined) return;
     fc.assert(
@@ -302,7 +302,7 @@ describe("F57 a literal", () => {
     );
   });
 
-  test("of Go and YAML never stands for half of a surrogate pair", () => {
+  test("a literal of Go and YAML never stands for half of a surrogate pair", () => {
     for (const half of halves) expect(() => inGo(half)).toThrow("half of a surrogate pair");
   });
 });

@@ -74,11 +74,11 @@ describe("an exception", () => {
     expect(await run(policies, { name: "web", config: config(exception("other"), exception(resource)) })).toEqual({
       violations: [],
     });
-    expect(await policies.used()).toEqual(["web: restart-policy does not hold for it until 2026-06-30: TICKET-1"]);
+    expect(await policies.used()).toEqual(["web: restart-policy does not apply to it until 2026-06-30: TICKET-1"]);
   });
 
   test.each(["we", "eb", "Web", "web2", urnOf("Volume", "web"), "Machine::web"])(
-    "does not apply to others: %s",
+    "an exception does not apply to others: %s",
     async (resource) => {
       const policies = pack();
       expect(await run(policies, { name: "web", config: config(exception(resource)) })).toEqual({
@@ -112,7 +112,7 @@ describe("an exception", () => {
     }
   });
 
-  test("is the longest of several that apply, or the last one that ended", async () => {
+  test("an exception is the longest of several that apply, or the last one that ended", async () => {
     const several = config(
       exception("it", "2026-06-20", "b"),
       exception("i*", "2026-06-25", "c"),
@@ -148,7 +148,7 @@ describe("an exception", () => {
         Volume: [],
         Machine: ["web: wrong: 1\nAn exception has its name, but is for the type Volume; this is a Machine."],
       });
-      expect(await policies.used()).toEqual(["web: foreign does not hold for it until 2026-06-30: TICKET-1"]);
+      expect(await policies.used()).toEqual(["web: foreign does not apply to it until 2026-06-30: TICKET-1"]);
     });
 
     test.each([
@@ -159,25 +159,25 @@ describe("an exception", () => {
       const policies = pack();
       expect(await both(policies, ...order)).toEqual({ Machine: [], Volume: [] });
       expect((await policies.used()).toSorted()).toEqual([
-        'web: foreign does not hold for it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Machine of this name. If it is for one of them, give it "type": "Volume" or "Machine".',
-        'web: foreign does not hold for it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Volume of this name. If it is for one of them, give it "type": "Machine" or "Volume".',
+        'web: foreign does not apply to it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Machine of this name. If it is for one of them, give it "type": "Volume" or "Machine".',
+        'web: foreign does not apply to it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Volume of this name. If it is for one of them, give it "type": "Machine" or "Volume".',
       ]);
     });
 
-    test("may be a pattern, which is meant for several", async () => {
+    test("an exception by a name that several types have may be a pattern, which is meant for several", async () => {
       exceptions = [exception("w*")];
       const policies = pack();
       await both(policies, "Machine", "Volume");
       expect((await policies.used()).join("\n")).not.toContain("type");
     });
 
-    test("may have the token of a type, of another provider for instance", async () => {
+    test("an exception by a name that several types have may have the token of a type, of another provider for instance", async () => {
       exceptions = [{ ...exception("web"), type: typeOf("Volume") }];
       expect(await both(pack(), "Volume")).toEqual({ Volume: [] });
     });
   });
 
-  test("is reported only if it is needed", async () => {
+  test("an exception is reported only if it is needed", async () => {
     const policies = pack();
     const fine = { app: "shop", config: { image: "shop" } };
     expect(
@@ -186,7 +186,7 @@ describe("an exception", () => {
     expect(await policies.used()).toEqual([]);
   });
 
-  test("is reported once, though a preview and an update both need it, and once by policy and resource", async () => {
+  test("an exception is reported once, though a preview and an update both need it, and once by policy and resource", async () => {
     const policies = pack();
     const how = { config: config(exception("*")) };
     for (let i = 0; i < 2; i++) {
@@ -195,9 +195,9 @@ describe("an exception", () => {
       await check(policies.resource("foreign"), "Machine", machine(), { ...how, name: "a" });
     }
     expect(await policies.used()).toEqual([
-      expect.stringContaining("a: restart-policy does not hold"),
-      expect.stringContaining("b: restart-policy does not hold"),
-      expect.stringContaining("a: foreign does not hold"),
+      expect.stringContaining("a: restart-policy does not apply"),
+      expect.stringContaining("b: restart-policy does not apply"),
+      expect.stringContaining("a: foreign does not apply"),
     ]);
   });
 
@@ -225,15 +225,15 @@ describe("a policy of another pack", () => {
     expect(await check(policy, "Volume", { app: "a" }, { config: config(exception("it")) })).toEqual({
       violations: [],
     });
-    expect(await policies.used()).toEqual(["it: foreign does not hold for it until 2026-06-30: TICKET-1"]);
+    expect(await policies.used()).toEqual(["it: foreign does not apply to it until 2026-06-30: TICKET-1"]);
   });
 
-  test("remains not applicable", async () => {
+  test("a policy of another pack remains not applicable", async () => {
     const said = await check(pack().resource("foreign"), "App", {}, { config: config(exception("*")) });
     expect(said).toEqual({ violations: [], notApplicable: "not about Apps" });
   });
 
-  test("is unchanged if it only remediates, or has a single check", async () => {
+  test("a policy of another pack is unchanged if it only remediates, or has a single check", async () => {
     const repairs: ResourceValidationPolicy = { name: "r", description: "R.", remediateResource: ({ props }) => props };
     const one: ResourceValidationPolicy = {
       name: "one",
@@ -266,7 +266,7 @@ describe("a stack policy", () => {
     expect(await checkStack(policy, clusters, { config: config(exception("a")) })).toEqual({
       violations: [expect.stringMatching(/^b: There is no backup/)],
     });
-    expect(await policies.used()).toEqual(["a: database-backups does not hold for it until 2026-06-30: TICKET-1"]);
+    expect(await policies.used()).toEqual(["a: database-backups does not apply to it until 2026-06-30: TICKET-1"]);
     expect(await checkStack(policy, clusters, { config: config(exception("a", "2026-06-01")) })).toEqual({
       violations: [
         expect.stringMatching(/^a: There is no backup.*\nIts exception \(TICKET-1\) has ended on 2026-06-01\.$/s),
@@ -284,7 +284,7 @@ describe("a stack policy", () => {
 });
 
 describe("the pack", () => {
-  test("has the policies in order, and one that reports exceptions at the end", () => {
+  test("the pack has the policies in order, and one that reports exceptions at the end", () => {
     expect(pack().all.map(({ name }) => name)).toEqual([
       "restart-policy",
       "database-backups",

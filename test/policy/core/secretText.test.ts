@@ -81,11 +81,11 @@ describe("text that is not secret", () => {
     ],
     ["SIZE", "12345678901234567890123456789012"],
     ["STORAGE", "task-runner-storage-for-production-workloads"],
-  ])("%s=%s", (name, value) => {
+  ])("the variable %s=%s is not secret", (name, value) => {
     expect(why(name, value)).toBeUndefined();
   });
 
-  test("words joined by dashes, dots or underscores, ending with a number", () => {
+  test("words joined by dashes, dots or underscores that end with a number are not secret", () => {
     const word = fc.tuple(fc.stringMatching(/^(?:[a-z]{2,12}|[A-Z][a-z]{2,12}|[A-Z]{2,12})$/), fc.nat(999));
     const words = fc.array(
       word.map(([text, number]) => (number < 500 ? text : `${text}${number}`)),
@@ -98,7 +98,7 @@ describe("text that is not secret", () => {
     );
   });
 
-  test("decimal numbers and identifiers", () => {
+  test("decimal numbers and identifiers are not secret", () => {
     fc.assert(
       fc.property(fc.oneof(fc.uuid(), fc.nat().map(String), fc.ipV4(), fc.webUrl()), (value) => {
         expect(why("VALUE", value)).toBeUndefined();
@@ -131,7 +131,7 @@ describe("text that is secret because of its name", () => {
     "SMTP_CREDENTIALS",
     "CONNECTION_STRING",
     "SENTRY_DSN",
-  ])("%s", (name) => {
+  ])("the name %s is secret", (name) => {
     expect(why(name, "changeme")).toBe("its name");
     expect(why(name, "$ecret")).toBe("its name");
   });
@@ -171,7 +171,7 @@ describe("text that is secret because of its format", () => {
     ["a token of a service", "xoxb-1234567890-abcdef"],
     ["a key of a service", `AIza${"Sy0".repeat(11)}ab`],
     ["a key of a service", `sk-proj-${"aB3".repeat(12)}`],
-  ])("%s: %s", (what, value) => {
+  ])("the format of %s is secret: %s", (what, value) => {
     expect(why("VALUE", value)).toBe(`its value, which has the format of ${what}`);
     // No name makes such a secret harmless.
     expect(why("PUBLIC_KEY", value)).toBe(`its value, which has the format of ${what}`);
@@ -191,11 +191,11 @@ describe("text that is secret because it looks random", () => {
     "k3Qz8Wp1Lx0Vn5Rt7YbM",
     "k3Qz8Wp1Lx0Vn5Rt33kk",
     "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs",
-  ])("%j", (value) => {
+  ])("the text %j is secret because it looks random", (value) => {
     expect(why("VALUE", value)).toBe("its value, which looks random");
   });
 
-  test("every key of 32 bytes, in base64 and in hexadecimal digits", () => {
+  test("every key of 32 bytes is secret, in base64 and in hexadecimal digits", () => {
     fc.assert(
       fc.property(bytes, fc.constantFrom("base64", "base64url", "hex"), (key, encoding) => {
         expect(why("VALUE", key.toString(encoding))).toBe("its value, which looks random");
@@ -204,7 +204,7 @@ describe("text that is secret because it looks random", () => {
     );
   });
 
-  test("every key of 16 bytes in hexadecimal digits, in either case", () => {
+  test("every key of 16 bytes in hexadecimal digits is secret, in either case", () => {
     fc.assert(
       fc.property(bytes, fc.boolean(), (key, upper) => {
         const hex = key.subarray(0, 16).toString("hex");
@@ -214,7 +214,7 @@ describe("text that is secret because it looks random", () => {
     );
   });
 
-  test("more texts with a lower bound of bits", () => {
+  test("a lower bound of bits makes more texts secret", () => {
     const value = "a1b2a1b2a1b2a1b2a1b2z9";
     expect(why("VALUE", value)).toBeUndefined();
     expect(secretIn("VALUE", value, { names: [], entropy: 2 })).toBe("its value, which looks random");

@@ -20,7 +20,7 @@ describe("settings", () => {
     });
   });
 
-  test("are the configured ones, over the defaults", () => {
+  test("settings are the configured ones, over the defaults", () => {
     expect(of({})).toEqual({ minDays: 7, regions: [] });
     expect(of({ minDays: 3, most: 1.5 })).toEqual({ minDays: 3, regions: [], most: 1.5 });
   });

@@ -66,7 +66,7 @@ describe("an unknown value", () => {
     });
   });
 
-  test("is reported once, however often it is read", async () => {
+  test("an unknown value is reported once, however often it is read", async () => {
     const said = await run(
       ({ config }, { whenKnown }, report) => {
         for (let i = 0; i < 3; i++) whenKnown(() => report(config.image));
@@ -76,14 +76,14 @@ describe("an unknown value", () => {
     expect(said.unknown).toMatch(/^config\.image is known only/);
   });
 
-  test("may be a whole list", async () => {
+  test("an unknown value may be a whole list", async () => {
     const said = await run(({ config }, { each }, report) => each(config.services, () => report("never")), {
       services: unknownList,
     });
     expect(said).toEqual({ violations: [], unknown: expect.stringMatching(/^config\.services is known only/) });
   });
 
-  test("may be read after an await", async () => {
+  test("an unknown value may be read after an await", async () => {
     const said = await run(
       async ({ config }, _, report) => {
         await Promise.resolve();
@@ -96,7 +96,7 @@ describe("an unknown value", () => {
 });
 
 describe("a check", () => {
-  test("of a missing list or map does nothing", async () => {
+  test("a check of a missing list or map does nothing", async () => {
     const said = await run(({ config }, { each }, report) => {
       each(config.services, () => report("never"));
       each(config.env, () => report("never"));

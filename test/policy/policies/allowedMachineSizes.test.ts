@@ -60,7 +60,7 @@ describe("allowed-machine-sizes", () => {
 
   test.each([{ gpus: 1 }, { gpuKind: "a10" }])("refuses GPUs unless they are allowed: %j", async (guest) => {
     expect(await check(allowedMachineSizes, "Machine", machine(guest))).toEqual({
-      violations: ["config.guest asks for GPUs, which are not allowed. Leave out gpus and gpuKind."],
+      violations: ["config.guest requests GPUs, which are not allowed. Leave out gpus and gpuKind."],
     });
     expect(await check(allowedMachineSizes, "Machine", machine(guest), { config: { gpus: true } })).toEqual({
       violations: [],
@@ -76,7 +76,7 @@ describe("allowed-machine-sizes", () => {
     });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     await expect(check(allowedMachineSizes, "Machine", machine(), { config: { maxMemory: 1 } })).rejects.toThrow(
       'has "maxMemory", which it does not know; did you mean "maxMemoryMb"?',
     );

@@ -16,7 +16,7 @@ describe("allowed-regions", () => {
     expect(await check(allowedRegions, "Volume", { app: "shop" })).toEqual({ violations: [] });
   });
 
-  test("accepts allowed regions", async () => {
+  test("the policy accepts allowed regions", async () => {
     for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const) {
       const how = { config, binding };
       expect(await check(allowedRegions, "Machine", machine("ams", ["fra"]), how)).toEqual({ violations: [] });
@@ -52,7 +52,7 @@ describe("allowed-regions", () => {
     });
   });
 
-  test("accepts global addresses", async () => {
+  test("the policy accepts global addresses", async () => {
     for (const region of [undefined, "global"])
       expect(await check(allowedRegions, "IpAssignment", { app: "shop", type: "v6", region }, { config })).toEqual({
         violations: [],
@@ -90,7 +90,7 @@ describe("allowed-regions", () => {
     });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     await expect(check(allowedRegions, "Machine", machine(), { config: { region: ["ams"] } })).rejects.toThrow(
       'did you mean "regions"?',
     );

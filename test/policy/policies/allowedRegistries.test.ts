@@ -77,7 +77,7 @@ describe("allowed-registries", () => {
     });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     const config = { registrys: ["a.example"] };
     await expect(check(allowedRegistries, "Machine", machine("x"), { config })).rejects.toThrow(
       'did you mean "registries"?',

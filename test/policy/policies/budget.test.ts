@@ -67,7 +67,7 @@ describe("budget", () => {
     expect(await stack(cost - 0.01).machine("a", guest, more)).toEqual({ violations: costs(cost, cost, cost - 0.01) });
   });
 
-  test.each(["stopped", "suspended"])("does not count a Machine that is kept %s", async (state) => {
+  test.each(["stopped", "suspended"])("the policy does not count a Machine that is kept %s", async (state) => {
     expect(await stack(0.01).machine("a", { cpus: 8 }, { state })).toEqual({ violations: [] });
   });
 
@@ -113,7 +113,7 @@ describe("budget", () => {
     });
   });
 
-  test("has prices, and individual ones can be overridden", async () => {
+  test("the policy has prices, and individual ones can be overridden", async () => {
     const { volumeGb } = prices;
     expect(await stack(0.01, {}).volume("a", 10)).toEqual({ violations: costs(volumeGb * 10, volumeGb * 10, 0.01) });
     expect(await stack(0.01, { memoryGb: 0 }).volume("a", 10)).toEqual({
@@ -170,13 +170,13 @@ describe("budget", () => {
         expect(violations.length > 0).toBe(counted > monthly);
         expect(violations.join("\n")).not.toContain(`${exempt}: `);
         expect((await checkStack(report, [])).violations).toEqual([
-          `${exempt}: budget does not hold for it until 9999-12-31: it is paid by others`,
+          `${exempt}: budget does not apply to it until 9999-12-31: it is paid by others`,
         ]);
       }),
     );
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     const config = { montly: 5 };
     await expect(check(budget(), "Volume", { app: "shop" }, { config })).rejects.toThrow('did you mean "monthly"?');
     await expect(stack(5, { memory: 5 }).volume("a")).rejects.toThrow("memory");

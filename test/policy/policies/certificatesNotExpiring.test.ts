@@ -36,7 +36,7 @@ describe("certificates-not-expiring", () => {
     });
   });
 
-  test("accepts another limit", async () => {
+  test("the policy accepts another limit", async () => {
     const fullchain = until(after(20));
     expect(await run(fullchain, { config: { days: 20 } })).toEqual({ violations: [] });
     expect(await run(fullchain, { config: { days: 30 } })).toEqual({
@@ -67,7 +67,7 @@ describe("certificates-not-expiring", () => {
     });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     await expect(run("", { config: { day: 1 } })).rejects.toThrow('did you mean "days"?');
   });
 });

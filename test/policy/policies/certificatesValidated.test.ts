@@ -43,7 +43,7 @@ describe("certificates-validated", () => {
         validation(unknownText, "a"),
       ],
     ],
-  ])("accepts: %s", async (_, declared) => {
+  ])("the policy accepts: %s", async (_, declared) => {
     expect(await checkStack(certificatesValidated, declared)).toEqual({ violations: [] });
     expect(await checkStack(certificatesValidated, declared, { binding: "pulumi-machines-plugin" })).toEqual({
       violations: [],

@@ -6,11 +6,14 @@ const run = (plan: string | undefined, config?: object) => check(databasePlan, "
 
 describe("database-plan", () => {
   // If omitted, it is the source's plan; an unknown name may be larger than all of them.
-  test.each(["starter", "launch", "Scale", "Performance", undefined, "galactic"])("accepts %s", async (plan) => {
-    expect(await run(plan)).toEqual({ violations: [] });
-  });
+  test.each(["starter", "launch", "Scale", "Performance", undefined, "galactic"])(
+    "the policy accepts %s",
+    async (plan) => {
+      expect(await run(plan)).toEqual({ violations: [] });
+    },
+  );
 
-  test.each(["basic", "Basic", "BASIC"])("refuses %s", async (plan) => {
+  test.each(["basic", "Basic", "BASIC"])("the policy refuses %s", async (plan) => {
     expect(await run(plan)).toEqual({ violations: ['plan is "basic"; "starter" is the smallest allowed.'] });
   });
 
@@ -29,7 +32,7 @@ describe("database-plan", () => {
     ).toEqual({ violations: [], unknown: expect.stringMatching(/^plan is known only at the update/) });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     await expect(run("basic", { minimun: "basic" })).rejects.toThrow('did you mean "minimum"?');
   });
 });

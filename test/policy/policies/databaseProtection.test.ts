@@ -3,9 +3,12 @@ import { databaseProtection } from "../../../policy/policies/databaseProtection.
 import { check, unknownText } from "../../support/policies.ts";
 
 describe("database-protection", () => {
-  test.each([{}, { deletionProtection: true }, { deletionProtection: undefined }])("accepts %j", async (inputs) => {
-    expect(await check(databaseProtection, "PostgresCluster", inputs)).toEqual({ violations: [] });
-  });
+  test.each([{}, { deletionProtection: true }, { deletionProtection: undefined }])(
+    "the policy accepts %j",
+    async (inputs) => {
+      expect(await check(databaseProtection, "PostgresCluster", inputs)).toEqual({ violations: [] });
+    },
+  );
 
   test("refuses a cluster without it, even one that Pulumi protects", async () => {
     for (const protect of [false, true])

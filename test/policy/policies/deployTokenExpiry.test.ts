@@ -6,7 +6,7 @@ const run = (expiry: string, config?: object) =>
   check(deployTokenExpiry, "DeployToken", { app: "shop", expiry }, { config });
 
 describe("deploy-token-expiry", () => {
-  test.each(["24h", "720h", "2160h", "90m", "2159h59m60s"])("accepts %s", async (expiry) => {
+  test.each(["24h", "720h", "2160h", "90m", "2159h59m60s"])("the policy accepts %s", async (expiry) => {
     expect(await run(expiry)).toEqual({ violations: [] });
   });
 
@@ -14,13 +14,13 @@ describe("deploy-token-expiry", () => {
     ["2161h", "2161"],
     ["876000h", "876000"],
     ["2160h30m", "2160.5"],
-  ])("refuses %s", async (expiry, hours) => {
+  ])("the policy refuses %s", async (expiry, hours) => {
     expect(await run(expiry)).toEqual({
       violations: [`expiry is ${hours} h; at most 2160 h are allowed: expiry: "2160h".`],
     });
   });
 
-  test("accepts another limit", async () => {
+  test("the policy accepts another limit", async () => {
     expect(await run("200h", { maxHours: 168 })).toEqual({
       violations: ['expiry is 200 h; at most 168 h are allowed: expiry: "168h".'],
     });
@@ -39,7 +39,7 @@ describe("deploy-token-expiry", () => {
     });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     await expect(run("1h", { maxHour: 1 })).rejects.toThrow('did you mean "maxHours"?');
   });
 });

@@ -14,7 +14,7 @@ describe("graceful-stop", () => {
     { timeout: "1m" },
     { timeout: "10s", signal: "SIGTERM" },
     { timeout: "10000ms" },
-  ] as const)("accepts %j", async (stop) => {
+  ] as const)("the policy accepts %j", async (stop) => {
     expect(await check(gracefulStop, "Machine", machine(stop))).toEqual({ violations: [] });
   });
 
@@ -57,7 +57,7 @@ describe("graceful-stop", () => {
     });
   });
 
-  test("accepts another limit", async () => {
+  test("the policy accepts another limit", async () => {
     expect(await check(gracefulStop, "Machine", machine(), { config: { minSeconds: 5 } })).toEqual({ violations: [] });
     expect(await check(gracefulStop, "Machine", machine({ timeout: "10s" }), { config: { minSeconds: 30 } })).toEqual({
       violations: [expect.stringContaining('timeout: "30s"')],
@@ -76,7 +76,7 @@ describe("graceful-stop", () => {
     });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     await expect(check(gracefulStop, "Machine", machine(), { config: { minSecond: 1 } })).rejects.toThrow(
       'did you mean "minSeconds"?',
     );

@@ -23,7 +23,7 @@ describe("health-checks", () => {
       "a check of a container",
       { services: [service()], containers: [{ name: "a", image: "a", healthchecks: [{ name: "up" }] }] },
     ],
-  ])("accepts %s", async (_, config) => {
+  ])("the policy accepts %s", async (_, config) => {
     expect(await check(healthChecks, "Machine", machine(config))).toEqual({ violations: [] });
   });
 

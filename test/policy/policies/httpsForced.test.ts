@@ -20,7 +20,7 @@ describe("https-forced", () => {
     [{ port: 5432, handlers: ["pg_tls"] }],
     [{ port: 22 }],
     [{ port: 22, handlers: [] }],
-  ])("accepts %j", async (port) => {
+  ])("the policy accepts %j", async (port) => {
     expect(await check(httpsForced, "Machine", machine([port]))).toEqual({ violations: [] });
     expect(await repair(httpsForced, "Machine", machine([port]))).toBeUndefined();
   });
@@ -65,7 +65,7 @@ describe("https-forced", () => {
       });
   });
 
-  test("remediates known values beside unknown ones", async () => {
+  test("the policy remediates known values beside unknown ones", async () => {
     const inputs = machine([{ port: 1, handlers: unknownList }, open], [tls]);
     const repaired = await repair(httpsForced, "Machine", structuredClone(inputs));
     expect(repaired).toMatchObject({
@@ -86,7 +86,7 @@ describe("https-forced", () => {
     );
   });
 
-  test("remediates nothing without an HTTPS port", async () => {
+  test("the policy remediates nothing without an HTTPS port", async () => {
     for (const ports of [[open], [open, { port: 443, handlers: ["tls" as const] }], [open, { ...tls, port: 8443 }]]) {
       expect(await repair(httpsForced, "Machine", machine(ports))).toBeUndefined();
       expect((await check(httpsForced, "Machine", machine(ports))).violations).toHaveLength(1);

@@ -9,7 +9,7 @@ const machine = (image: string, containers: string[] = []) => ({
 });
 
 describe("images-pinned", () => {
-  test.each([`registry.example.com/shop@${digest}`, `shop:1.0.0@${digest}`])("accepts %s", async (image) => {
+  test.each([`registry.example.com/shop@${digest}`, `shop:1.0.0@${digest}`])("the policy accepts %s", async (image) => {
     expect(await check(imagesPinned, "Machine", machine(image, [image]))).toEqual({ violations: [] });
   });
 
@@ -23,7 +23,7 @@ describe("images-pinned", () => {
     },
   );
 
-  test("names the container", async () => {
+  test("the policy names the container", async () => {
     const { violations } = await check(imagesPinned, "Machine", machine(`shop@${digest}`, [`a@${digest}`, "b:1"]));
     expect(violations).toEqual([expect.stringContaining("config.containers[1].image has no digest")]);
   });

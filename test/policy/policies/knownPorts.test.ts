@@ -20,7 +20,7 @@ describe("known-ports", () => {
     [[]],
     // A service without a port is not public.
     [[{ handlers: ["tls"] }]],
-  ])("accepts %j", async (ports) => {
+  ])("the policy accepts %j", async (ports) => {
     expect(await run(ports)).toEqual({ violations: [] });
   });
 
@@ -42,7 +42,7 @@ describe("known-ports", () => {
     });
   });
 
-  test("accepts other ports", async () => {
+  test("the policy accepts other ports", async () => {
     expect(await run([{ port: 5432 }], { ports: [5432] })).toEqual({ violations: [] });
     expect(await run([{ startPort: 10, endPort: 12 }], { ports: [10, 11, 12] })).toEqual({ violations: [] });
     expect(await run([{ port: 80 }], { ports: [5432] })).toEqual({
@@ -63,7 +63,7 @@ describe("known-ports", () => {
     });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     await expect(run([], { port: [1] })).rejects.toThrow('did you mean "ports"?');
   });
 });

@@ -7,11 +7,14 @@ const run = (type: Type, config?: object) => check(noPublicIpv4, "IpAssignment",
 
 describe("no-public-ipv4", () => {
   // Addresses for outgoing connections accept no incoming ones.
-  test.each<Type>(["v6", "private_v6", "egress_v4", "egress_v6", "egress_pair"])("accepts %s", async (type) => {
-    expect(await run(type)).toEqual({ violations: [] });
-  });
+  test.each<Type>(["v6", "private_v6", "egress_v4", "egress_v6", "egress_pair"])(
+    "the policy accepts %s",
+    async (type) => {
+      expect(await run(type)).toEqual({ violations: [] });
+    },
+  );
 
-  test.each<Type>(["v4", "shared_v4"])("refuses %s", async (type) => {
+  test.each<Type>(["v4", "shared_v4"])("the policy refuses %s", async (type) => {
     expect(await run(type)).toEqual({
       violations: [`type is "${type}", a public IPv4 address. Allowed are "v6" and "private_v6".`],
     });
@@ -33,7 +36,7 @@ describe("no-public-ipv4", () => {
     });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     await expect(run("v4", { allowed: ["v4"] })).rejects.toThrow('did you mean "allow"?');
   });
 });

@@ -16,7 +16,7 @@ const run = (env: Env, config?: object) => check(noSecretsInEnv, "Machine", mach
 const random = "q7Zp2Lw9Xk4Vb8Nc1Md6Rt3Ys5Hg0Jf";
 
 describe("no-secrets-in-env", () => {
-  test("accepts plain settings", async () => {
+  test("the policy accepts plain settings", async () => {
     const env = { PORT: "8080", GREETING: "Hello, world!", PUBLIC_URL: "https://www.example.com/", TOKEN_TTL: "3600" };
     expect(await run(env)).toEqual({ violations: [] });
     expect(await check(noSecretsInEnv, "Machine", machine({}, [env], [env]))).toEqual({ violations: [] });
@@ -58,7 +58,7 @@ describe("no-secrets-in-env", () => {
     expect(await run(env, { allow: ["API_KEY"] })).toEqual({ violations: [expect.stringContaining("env.SEED")] });
   });
 
-  test("accepts more names", async () => {
+  test("the policy accepts more names", async () => {
     const env = { SESSION_SALT: "abc", MODE: "abc" };
     expect(await run(env)).toEqual({ violations: [] });
     expect(await run(env, { names: ["*_salt"] })).toEqual({
@@ -88,7 +88,7 @@ describe("no-secrets-in-env", () => {
     expect(await run(unknownText as never)).toMatchObject({ unknown: expect.stringMatching(/^config\.env is known/) });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     await expect(run({}, { entropi: 3 })).rejects.toThrow('did you mean "entropy"?');
   });
 });

@@ -22,7 +22,7 @@ describe("production-protected", () => {
       expect(await check(productionProtected, "PostgresCluster", { deletionProtection })).toEqual({ violations: [] });
   });
 
-  test("refuses unprotected resources", async () => {
+  test("the policy refuses unprotected resources", async () => {
     expect(await check(productionProtected, "App", {})).toEqual({ violations: [missing] });
     expect(await check(productionProtected, "Volume", { app: "shop" })).toEqual({ violations: [missing] });
     expect(await check(productionProtected, "PostgresCluster", { deletionProtection: false })).toEqual({

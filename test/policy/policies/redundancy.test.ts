@@ -28,7 +28,7 @@ describe("redundancy", () => {
     ["created from the App, at a preview", [machine({ madeOf: "a" }), machine({ madeOf: "a" })]],
     ["with its literal name", [machine({ app: "a-x1" }), machine({ app: "a-x1" })]],
     ["one of each kind", [machine({ app: "a-x1" }), machine({ madeOf: "a" })]],
-  ])("counts Machines %s", async (_, declared) => {
+  ])("the policy counts Machines %s", async (_, declared) => {
     expect(await run([app("a"), ...declared])).toEqual({ violations: [] });
     expect(await run([app("a"), ...declared.slice(1)])).toEqual({ violations: [few("a", "1 Machine")] });
   });
@@ -54,7 +54,7 @@ describe("redundancy", () => {
     ["jobs", { autoDestroy: true }],
     ["scheduled jobs", { schedule: "daily" }],
     ["standbys", { standbys: ["a/1"] }],
-  ])("does not count %s", async (_, config) => {
+  ])("the policy does not count %s", async (_, config) => {
     const declared = [app("a"), machine({ madeOf: "a" }), machine({ madeOf: "a" }, "ams", config)];
     expect(await run(declared)).toEqual({ violations: [few("a", "1 Machine")] });
   });
@@ -85,7 +85,7 @@ describe("redundancy", () => {
     expect(await run(declared, { machines: 3 })).toEqual({ violations: [few("a", "2 Machines", 3)] });
   });
 
-  test("does not need an id that the service has not yet assigned", async () => {
+  test("the policy does not need an id that the service has not yet assigned", async () => {
     const made = (name: string) => ({
       ...app(name),
       props: { name: `${name}-x1`, appId: unknownText, id: unknownText },
@@ -94,7 +94,7 @@ describe("redundancy", () => {
     expect(await run(declared, { apps: ["a"] })).toEqual({ violations: [few("a", "0 Machines")] });
   });
 
-  test("does not count a cordoned Machine", async () => {
+  test("the policy does not count a cordoned Machine", async () => {
     const cordoned = machine({ madeOf: "a" });
     const declared = [
       app("a"),
@@ -117,7 +117,7 @@ describe("redundancy", () => {
     expect(await run([app("a"), free(undefined), free(undefined)], config)).toEqual({ violations: [] });
   });
 
-  test("accepts other numbers", async () => {
+  test("the policy accepts other numbers", async () => {
     const declared = [app("a"), machine({ madeOf: "a" }, "ams"), machine({ madeOf: "a" }, "ams")];
     expect(await run(declared, { apps: ["*"], machines: 3 })).toEqual({ violations: [few("a", "2 Machines", 3)] });
     expect(await run(declared.slice(0, 2), { apps: ["*"], machines: 1 })).toEqual({ violations: [] });
@@ -162,7 +162,7 @@ describe("redundancy", () => {
     });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     await expect(run([], { region: 2 })).rejects.toThrow('did you mean "regions"?');
   });
 });

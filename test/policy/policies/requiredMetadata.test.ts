@@ -14,7 +14,7 @@ describe("required-metadata", () => {
     [{ team: "shop", cost: "c-1" }],
     [{ team: "", cost: "c-" }],
     [{ team: "a", cost: "c-1\nc-2", more: "x" }],
-  ])("accepts %j", async (metadata) => {
+  ])("the policy accepts %j", async (metadata) => {
     expect(
       await check(requiredMetadata, "Machine", machine(metadata), { config, binding: "pulumi-machines-plugin" }),
     ).toEqual({ violations: [] });
@@ -29,7 +29,7 @@ describe("required-metadata", () => {
     expect(await check(requiredMetadata, "Machine", machine({ TEAM: "a" }), { config })).toEqual({ violations });
   });
 
-  test("does not quote a refused value", async () => {
+  test("the policy does not quote a refused value", async () => {
     const said = await check(requiredMetadata, "Machine", machine({ team: "a", cost: "hunter2" }), { config });
     expect(said).toEqual({ violations: ['config.metadata.cost is not what is allowed: "c-*".'] });
   });
@@ -52,7 +52,7 @@ describe("required-metadata", () => {
     });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     await expect(check(requiredMetadata, "Machine", machine(), { config: { metdata: {} } })).rejects.toThrow(
       'did you mean "metadata"?',
     );

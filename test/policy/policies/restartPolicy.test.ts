@@ -63,7 +63,7 @@ describe("restart-policy", () => {
     });
   });
 
-  test("keeps secret values of the policy secret", async () => {
+  test("the policy keeps secret values of the policy secret", async () => {
     expect(await repair(restartPolicy, "Machine", machine({ restart: secret({ ...no }) }))).toMatchObject({
       config: {
         restart: {

@@ -26,7 +26,7 @@ describe("safe-rollouts", () => {
       "checks of a service",
       { config: { image: "a", services: [{ protocol: "tcp", internalPort: 80, checks: [{ type: "tcp" }] }] } },
     ],
-  ])("accepts %s", async (_, more) => {
+  ])("the policy accepts %s", async (_, more) => {
     expect(await check(safeRollouts, "Fleet", fleet(more))).toEqual({ violations: [] });
   });
 
@@ -34,7 +34,7 @@ describe("safe-rollouts", () => {
     [
       "immediate",
       { strategy: { type: "immediate" } },
-      'strategy.type is "immediate", which takes down all Machines together.',
+      'strategy.type is "immediate", which interrupts all Machines at once.',
     ],
     [
       "100%",
@@ -46,13 +46,13 @@ describe("safe-rollouts", () => {
       { config: { image: "a" } },
       "config has no checks, so that a rollout cannot see whether a Machine works.",
     ],
-  ])("refuses %s", async (_, more, message) => {
+  ])("the policy refuses %s", async (_, more, message) => {
     expect(await check(safeRollouts, "Fleet", fleet(more))).toEqual({ violations: [message] });
   });
 });
 
 describe("policies for Machines look into fleets", () => {
-  test("their images, services and metadata", async () => {
+  test("policies for Machines check the images, services and metadata of fleets", async () => {
     const service = { protocol: "tcp", internalPort: 8081 } as const;
     const config = { image: "shop", services: [service] };
     const of = async (name: string, settings = {}) =>
@@ -63,7 +63,7 @@ describe("policies for Machines look into fleets", () => {
     expect(await of("allowed-machine-sizes", { sizes: ["performance-1x"] })).toEqual([expect.stringContaining("size")]);
   });
 
-  test("and repair their template", async () => {
+  test("policies for Machines repair the template of fleets", async () => {
     const https = { port: 443, handlers: ["tls" as const, "http" as const] };
     const ports = [{ port: 80, handlers: ["http" as const], forceHttps: false }, https];
     const services = [{ protocol: "tcp" as const, internalPort: 80, ports }];
@@ -71,7 +71,7 @@ describe("policies for Machines look into fleets", () => {
     expect(repaired?.["config"]).toMatchObject({ services: [{ ports: [{ forceHttps: true }, https] }] });
   });
 
-  test("their regions, each by its place", async () => {
+  test("policies for Machines check each region of fleets, by its place", async () => {
     const allowed = { config: { regions: ["ams"] } };
     const said = await check(policy("allowed-regions"), "Fleet", fleet({ fallbackRegions: ["fra"] }), allowed);
     expect(said.violations).toEqual([
@@ -80,7 +80,7 @@ describe("policies for Machines look into fleets", () => {
     ]);
   });
 
-  test("their number: for the budget, and for redundancy", async () => {
+  test("the budget and redundancy count the Machines of fleets", async () => {
     const one = { config: { monthly: 0.01 } };
     const cost = async (more: Partial<FleetInputs>) =>
       /costs ([\d.]+)/.exec((await check(policy("budget"), "Fleet", fleet(more), one)).violations[0] ?? "")?.[1];

@@ -26,7 +26,7 @@ describe("volume-snapshots", () => {
     [{ snapshotRetention: 1 }, [short(1)]],
     [{ snapshotRetention: 7, autoBackupEnabled: false }, [off]],
     [{ snapshotRetention: 6, autoBackupEnabled: false }, [off, short(6)]],
-  ])("refuses %j", async (inputs, violations) => {
+  ])("the policy refuses %j", async (inputs, violations) => {
     expect(await run(inputs)).toEqual({ violations });
   });
 
@@ -83,7 +83,7 @@ describe("volume-snapshots", () => {
     expect(await check(volumeSnapshots, "App", {}, how)).toMatchObject({ notApplicable: "it is about each Volume" });
   });
 
-  test("refuses unknown settings", async () => {
+  test("the policy refuses unknown settings", async () => {
     await expect(run({}, { minDay: 1 })).rejects.toThrow('did you mean "minDays"?');
     await expect(remediated({}, { minDay: 1 })).rejects.toThrow('did you mean "minDays"?');
   });

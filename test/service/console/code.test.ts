@@ -124,12 +124,12 @@ describe("every object of an organization", () => {
     await service.close();
   });
 
-  test("of every type that can be imported, is read without a change", () => {
+  test("every object of a type that can be imported is read without a change", () => {
     expect(new Set(copied.map(({ type }) => type))).toEqual(new Set(importableTypes.keys()));
     expect(requests.filter(({ operation }) => operation !== undefined).filter(isWrite)).toEqual([]);
   });
 
-  test("has the command that imports it under the name of the program", () => {
+  test("every object of an organization has the command that imports it under the name of the program", () => {
     for (const { type, id, code } of copied) {
       const words = execFileSync("sh", ["-c", `pulumi() { printf '%s\\n' "$@"; }; ${code.import}`], {
         encoding: "utf8",
@@ -145,7 +145,7 @@ describe("every object of an organization", () => {
     }
   });
 
-  test("is TypeScript without an error", () => {
+  test("every object of an organization is TypeScript without an error", () => {
     for (const { typescript } of codes) {
       const { diagnostics = [] } = ts.transpileModule(typescript, { reportDiagnostics: true });
       expect(
@@ -155,12 +155,12 @@ describe("every object of an organization", () => {
     }
   });
 
-  test.skipIf(!has("python3"))("is Python without an error", () => {
+  test.skipIf(!has("python3"))("every object of an organization is Python without an error", () => {
     const check = "import ast, json, sys\nfor text in json.load(sys.stdin): ast.parse(text)";
     execFileSync("python3", ["-c", check], { input: JSON.stringify(codes.map(({ python }) => python)) });
   });
 
-  test.skipIf(!has("gofmt"))("is Go without an error, and indented as Go does", () => {
+  test.skipIf(!has("gofmt"))("every object of an organization is Go without an error, and indented as Go does", () => {
     const dir = folder();
     for (const [i, { go }] of codes.entries()) writeFileSync(join(dir, `main${i}.go`), go);
     // It fails for a program that Go cannot read.
@@ -170,7 +170,7 @@ describe("every object of an organization", () => {
       expect(indents(go), go).toEqual(indents(readFileSync(join(dir, `main${i}.go`), "utf8")));
   });
 
-  test("has no secret, and sets those that its program needs", () => {
+  test("every object of an organization has no secret, and sets those that its program needs", () => {
     const readable = codes.map((code) => ({ what: code.curl, text: JSON.stringify(code) }));
     expect(leaks(secrets, readable)).toEqual([]);
     for (const code of codes) {
@@ -183,7 +183,7 @@ describe("every object of an organization", () => {
 });
 
 describe("one object", () => {
-  test("is read alone, however many Machines and volumes its App has", async () => {
+  test("one object is read alone, however many Machines and volumes its App has", async () => {
     const service = await started();
     await makeApp(service, "shop");
     const volume = await makeVolume(service, "shop", "ams");
@@ -213,7 +213,7 @@ new machines.Machine("web", {
 `);
   });
 
-  test("that a fleet has is shown as the fleet", async () => {
+  test("one object that a fleet has is shown as the fleet", async () => {
     const service = await started();
     await makeApp(service, "shop");
     const metadata = { "pulumi-fleet": "crew", "pulumi-fleet-region": "ams", "pulumi-fleet-phase": "serving" };
@@ -235,7 +235,7 @@ new machines.Machine("web", {
     }
   });
 
-  test("that Pulumi created is shown with a warning", async () => {
+  test("one object that Pulumi created is shown with a warning", async () => {
     const service = await started();
     await makeApp(service, "shop");
     const config = { image, metadata: { "pulumi-owner": "0123456789abcdef" } };
@@ -247,7 +247,7 @@ new machines.Machine("web", {
     expect(typescript).not.toContain("pulumi-owner");
   });
 
-  test("F57 with texts that would break out of a program is data in every language", async () => {
+  test("F57 an object with texts that would break out of a program is data in every language", async () => {
     const service = await started();
     await makeApp(service, "shop");
     const env = { A: "x\u2028b: ${pulumi.cwd}\u0085\ufeff\u202e", "${A}": "1", "fn::readFile": "./secret" };
@@ -269,7 +269,7 @@ new machines.Machine("web", {
     expect(code.python).toContain('"fn::readFile": "./secret"');
   });
 
-  test("has a command that requests it, with a token of the shell", async () => {
+  test("one object has a command that requests it, with a token of the shell", async () => {
     const service = await started();
     await makeApp(service, "shop");
     const hostname = "*.example.com";
@@ -286,7 +286,7 @@ new machines.Machine("web", {
 });
 
 describe("an App with all in it", () => {
-  test("is the program of the import command, and what is not in it is listed", async () => {
+  test("an App with all in it is the program of the import command, and what is not in it is listed", async () => {
     const service = await started();
     await makeApp(service, "shop");
     await makeApp(service, "blog");
@@ -314,7 +314,7 @@ describe("an App with all in it", () => {
     expect(JSON.stringify(code)).not.toContain("hush-hush");
   });
 
-  test("with more than 500 Machines and volumes is left to the command, and its fleets are too", async () => {
+  test("an App with more than 500 Machines and volumes is left to the command, and its fleets are too", async () => {
     const service = await started();
     await makeApp(service, "large");
     const metadata = { "pulumi-fleet": "crew", "pulumi-fleet-region": "ams", "pulumi-fleet-phase": "serving" };
@@ -340,7 +340,7 @@ describe("an App with all in it", () => {
 });
 
 describe("a refused request", () => {
-  test("of another organization, or without a token, learns nothing", async () => {
+  test("a request of another organization, or without a token, learns nothing", async () => {
     const service = await started();
     await makeApp(service, "shop");
     const id = await makeMachine(service, "shop", { name: "web", region: "ams", config: { image } });
@@ -361,7 +361,7 @@ describe("a refused request", () => {
     ["type=App", 400, "invalid id, got nothing, must be of type string"],
     ["type=App&id=shop&whole=yes", 400, 'invalid whole, got "yes", allowed are "true", "false"'],
     ["type=Volume&id=shop/vol_1&whole=true", 400, 'invalid whole, got "true", must be "false" for type "Volume"'],
-  ])("%s: %i %s", async (query, status, error) => {
+  ])("a request for %s is refused: %i %s", async (query, status, error) => {
     const service = await started();
     await makeApp(service, "shop");
     expect(await refused(service, query)).toEqual([status, error]);
@@ -377,7 +377,7 @@ describe("a refused request", () => {
     expect(await refused(service, "type=App&id=shop")).toEqual([503, "App shop could not be read; try again"]);
   });
 
-  test("for an unknown type names those that there are", async () => {
+  test("a refused request for an unknown type names those that there are", async () => {
     const service = await started();
     const names = [...importableTypes.keys()].sort().map((name) => JSON.stringify(name));
     expect(await refused(service, "type=Maschine&id=shop")).toEqual([
@@ -402,7 +402,7 @@ describe("the command machines-service", () => {
     expect(curl).not.toContain(service.token);
   });
 
-  test("has the code when it is built, and says so when its package is incomplete", async () => {
+  test("the command machines-service has the code when it is built, and says so when its package is incomplete", async () => {
     const built = join(__dirname, "../../../service/dist");
     // Below a folder where its packages are found.
     const copies = join(__dirname, "../../../node_modules/.cache/code");

@@ -58,7 +58,7 @@ test("start and status end with the console, and how to sign in", async () => {
   expect((await command(["status", "--data", data])).out).toBe(started.out);
 });
 
-test("with --console off there is none", async () => {
+test("with --console off there is no console", async () => {
   const data = folder();
   const { url, token } = await foreground(data, [], { MACHINES_SERVICE_CONSOLE: "off" });
   expect((await command(["status", "--data", data])).out).not.toContain("console");

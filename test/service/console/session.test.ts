@@ -206,7 +206,7 @@ test("with HTTPS the cookie is sent by HTTPS only", async () => {
   ]);
 });
 
-test("to sign out removes the cookie", async () => {
+test("signing out removes the cookie", async () => {
   const started = await withApp();
   const visit = await page(started);
   const answer = await visit("DELETE", "/console/session");

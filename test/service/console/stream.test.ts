@@ -149,7 +149,7 @@ test("a page is told of each change what of its topics it concerns, and nothing 
   }
 });
 
-test("what no request asked for is told as well", async () => {
+test("changes that no request caused are reported as well", async () => {
   const { open, machine, clock } = await withStreams({ delays: "believable" });
   const { id } = await machine({ checks: { web: { type: "tcp", port: 80 } } });
   for (const ms of [150, 250, 500]) {

@@ -176,7 +176,7 @@ test("an App shows what it has, and the latest changes of its Machines", async (
   ]);
 });
 
-test("of many volumes an App shows the oldest ones, and their number", async () => {
+test("an App with many volumes shows the oldest ones, and their number", async () => {
   const { volume, view, service } = await withConsole();
   const first = await volume();
   const { store } = service.context;
@@ -271,7 +271,7 @@ test("the request log has the requests after a number, and what watches it is no
   expect(await view(`requests?after=${last}`)).toEqual({ run: service.run, last, entries: [] });
 });
 
-test("of a long request log one answer has the newest thousand", async () => {
+test("one answer with a long request log has the newest thousand", async () => {
   const { service, view } = await withConsole();
   const [entry] = service.audit.after(0);
   if (!entry) throw new Error("nothing was recorded");

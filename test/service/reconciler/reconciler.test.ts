@@ -177,7 +177,7 @@ test("a Machine with a request that does not end is asked to end when the time i
 test.each([
   ["containers", containers],
   ["Pods", pods],
-])("of %s, a process that ignores the signal is killed when its time is over", async (_name, kind) => {
+])("a process of %s that ignores the signal is killed when its time is over", async (_name, kind) => {
   const { service, engine, state } = await withMachine(kind);
   engine.isDeaf = true;
   service.operate("m", "stop");

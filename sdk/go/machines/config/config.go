@@ -11,7 +11,7 @@ import (
 
 var _ = internal.GetEnvOrDefault
 
-// Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right.
+// Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization.
 func GetAllowMissingApps(ctx *pulumi.Context) bool {
 	v, err := config.TryBool(ctx, "machines:allowMissingApps")
 	if err == nil {
@@ -37,7 +37,7 @@ func GetEndpoint(ctx *pulumi.Context) string {
 	return value
 }
 
-// Name of the header that carries a lease's nonce; some platforms spell it their own way.
+// Name of the header that carries a lease's nonce. Some platforms use another name.
 func GetLeaseHeader(ctx *pulumi.Context) string {
 	v, err := config.Try(ctx, "machines:leaseHeader")
 	if err == nil {
@@ -50,7 +50,7 @@ func GetLeaseHeader(ctx *pulumi.Context) string {
 	return value
 }
 
-// How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once.
+// How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once.
 func GetMaxUnavailable(ctx *pulumi.Context) string {
 	v, err := config.Try(ctx, "machines:maxUnavailable")
 	if err == nil {
@@ -63,7 +63,7 @@ func GetMaxUnavailable(ctx *pulumi.Context) string {
 	return value
 }
 
-// Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out.
+// Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine's own `minHealthySeconds` takes precedence.
 func GetMinHealthySeconds(ctx *pulumi.Context) int {
 	v, err := config.TryInt(ctx, "machines:minHealthySeconds")
 	if err == nil {
@@ -76,7 +76,7 @@ func GetMinHealthySeconds(ctx *pulumi.Context) int {
 	return value
 }
 
-// Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.
+// Slug of the organization in which Apps are created. `personal` is the token's own organization, whatever its slug is.
 func GetOrganization(ctx *pulumi.Context) string {
 	v, err := config.Try(ctx, "machines:organization")
 	if err == nil {
@@ -89,7 +89,7 @@ func GetOrganization(ctx *pulumi.Context) string {
 	return value
 }
 
-// Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
+// Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
 func GetPreviewRequiresService(ctx *pulumi.Context) bool {
 	v, err := config.TryBool(ctx, "machines:previewRequiresService")
 	if err == nil {
@@ -102,7 +102,7 @@ func GetPreviewRequiresService(ctx *pulumi.Context) bool {
 	return value
 }
 
-// Seconds until an answer must have come, 1 to 600.
+// Seconds that a request may take, 1 to 600.
 func GetRequestTimeoutSeconds(ctx *pulumi.Context) int {
 	v, err := config.TryInt(ctx, "machines:requestTimeoutSeconds")
 	if err == nil {
@@ -115,7 +115,7 @@ func GetRequestTimeoutSeconds(ctx *pulumi.Context) int {
 	return value
 }
 
-// Times a request is repeated after a failure that allows it, 0 to 20.
+// How often a request is repeated after a failure that allows it, 0 to 20.
 func GetRetries(ctx *pulumi.Context) int {
 	v, err := config.TryInt(ctx, "machines:retries")
 	if err == nil {

@@ -36,7 +36,7 @@ export const FleetOnFailure = {
 } as const;
 
 /**
- * What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `"stop"` changes no other Machine, and the next update goes on; `"rollback"` gives all Machines the last configuration that all of them ran. The update fails either way.
+ * What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases.
  */
 export type FleetOnFailure = (typeof FleetOnFailure)[keyof typeof FleetOnFailure];
 
@@ -46,7 +46,7 @@ export const FleetStrategyPromote = {
 } as const;
 
 /**
- * `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+ * `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
  */
 export type FleetStrategyPromote = (typeof FleetStrategyPromote)[keyof typeof FleetStrategyPromote];
 
@@ -58,7 +58,7 @@ export const FleetStrategyType = {
 } as const;
 
 /**
- * `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+ * `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
  */
 export type FleetStrategyType = (typeof FleetStrategyType)[keyof typeof FleetStrategyType];
 
@@ -68,7 +68,7 @@ export const GetMachineProcessesOrder = {
 } as const;
 
 /**
- * `asc` or `desc`.
+ * Order: `asc` or `desc`.
  */
 export type GetMachineProcessesOrder = (typeof GetMachineProcessesOrder)[keyof typeof GetMachineProcessesOrder];
 
@@ -97,7 +97,7 @@ export const IpAssignmentType = {
 } as const;
 
 /**
- * Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+ * Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
  */
 export type IpAssignmentType = (typeof IpAssignmentType)[keyof typeof IpAssignmentType];
 
@@ -239,7 +239,7 @@ export const MachineOnUpdateFailure = {
 } as const;
 
 /**
- * What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
+ * What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases.
  */
 export type MachineOnUpdateFailure = (typeof MachineOnUpdateFailure)[keyof typeof MachineOnUpdateFailure];
 
@@ -250,7 +250,7 @@ export const MachinePowerState = {
 } as const;
 
 /**
- * Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
+ * Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
  */
 export type MachinePowerState = (typeof MachinePowerState)[keyof typeof MachinePowerState];
 
@@ -439,7 +439,7 @@ export const PostgresUserRole = {
 } as const;
 
 /**
- * Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
+ * Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
  */
 export type PostgresUserRole = (typeof PostgresUserRole)[keyof typeof PostgresUserRole];
 

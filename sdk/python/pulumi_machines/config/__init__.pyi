@@ -16,7 +16,7 @@ from .. import _utilities
 
 allowMissingApps: bool
 """
-Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right.
+Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization.
 """
 
 endpoint: Optional[str]
@@ -26,37 +26,37 @@ Base URL of the Machines Control Service, or `local` for the embedded one, whose
 
 leaseHeader: str
 """
-Name of the header that carries a lease's nonce; some platforms spell it their own way.
+Name of the header that carries a lease's nonce. Some platforms use another name.
 """
 
 maxUnavailable: Optional[str]
 """
-How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once.
+How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once.
 """
 
 minHealthySeconds: int
 """
-Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out.
+Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine's own `minHealthySeconds` takes precedence.
 """
 
 organization: str
 """
-Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.
+Slug of the organization in which Apps are created. `personal` is the token's own organization, whatever its slug is.
 """
 
 previewRequiresService: bool
 """
-Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
+Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
 """
 
 requestTimeoutSeconds: int
 """
-Seconds until an answer must have come, 1 to 600.
+Seconds that a request may take, 1 to 600.
 """
 
 retries: int
 """
-Times a request is repeated after a failure that allows it, 0 to 20.
+How often a request is repeated after a failure that allows it, 0 to 20.
 """
 
 token: Optional[str]

@@ -23,7 +23,7 @@ class _ExportableConfig(types.ModuleType):
     @_builtins.property
     def allow_missing_apps(self) -> bool:
         """
-        Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right.
+        Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization.
         """
         return __config__.get_bool('allowMissingApps') or (_utilities.get_env_bool('MACHINES_ALLOW_MISSING_APPS') or False)
 
@@ -37,49 +37,49 @@ class _ExportableConfig(types.ModuleType):
     @_builtins.property
     def lease_header(self) -> str:
         """
-        Name of the header that carries a lease's nonce; some platforms spell it their own way.
+        Name of the header that carries a lease's nonce. Some platforms use another name.
         """
         return __config__.get('leaseHeader') or (_utilities.get_env('MACHINES_LEASE_HEADER') or 'svc-machine-lease-nonce')
 
     @_builtins.property
     def max_unavailable(self) -> Optional[str]:
         """
-        How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once.
+        How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once.
         """
         return __config__.get('maxUnavailable') or _utilities.get_env('MACHINES_MAX_UNAVAILABLE')
 
     @_builtins.property
     def min_healthy_seconds(self) -> int:
         """
-        Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out.
+        Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine's own `minHealthySeconds` takes precedence.
         """
         return __config__.get_int('minHealthySeconds') or (_utilities.get_env_int('MACHINES_MIN_HEALTHY_SECONDS') or 3)
 
     @_builtins.property
     def organization(self) -> str:
         """
-        Slug of the organization Apps are created in. `personal` is the token's own organization, whatever its slug is.
+        Slug of the organization in which Apps are created. `personal` is the token's own organization, whatever its slug is.
         """
         return __config__.get('organization') or (_utilities.get_env('MACHINES_ORGANIZATION') or 'personal')
 
     @_builtins.property
     def preview_requires_service(self) -> bool:
         """
-        Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
+        Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
         """
         return __config__.get_bool('previewRequiresService') or (_utilities.get_env_bool('MACHINES_PREVIEW_REQUIRES_SERVICE') or False)
 
     @_builtins.property
     def request_timeout_seconds(self) -> int:
         """
-        Seconds until an answer must have come, 1 to 600.
+        Seconds that a request may take, 1 to 600.
         """
         return __config__.get_int('requestTimeoutSeconds') or (_utilities.get_env_int('MACHINES_REQUEST_TIMEOUT_SECONDS') or 30)
 
     @_builtins.property
     def retries(self) -> int:
         """
-        Times a request is repeated after a failure that allows it, 0 to 20.
+        How often a request is repeated after a failure that allows it, 0 to 20.
         """
         return __config__.get_int('retries') or (_utilities.get_env_int('MACHINES_RETRIES') or 5)
 

@@ -20,7 +20,7 @@ import javax.annotation.Nullable;
 /**
  * A certificate of a hostname that the platform has issued and renews.
  * 
- * It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by the TXT record of `dnsRecords`.
+ * It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
  * 
  */
 @ResourceType(type="machines:index:AcmeCertificate")
@@ -68,14 +68,14 @@ public class AcmeCertificate extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.dnsProvider);
     }
     /**
-     * Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+     * Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
      * 
      */
     @Export(name="dnsRecords", refs={List.class,DnsRecord.class}, tree="[0,1]")
     private Output<List<DnsRecord>> dnsRecords;
 
     /**
-     * @return Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+     * @return Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
      * 
      */
     public Output<List<DnsRecord>> dnsRecords() {

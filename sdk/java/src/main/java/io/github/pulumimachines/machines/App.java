@@ -37,42 +37,42 @@ public class App extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.appId);
     }
     /**
-     * Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+     * Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
      * 
      */
     @Export(name="forceDestroy", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> forceDestroy;
 
     /**
-     * @return Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+     * @return Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
      * 
      */
     public Output<Boolean> forceDestroy() {
         return this.forceDestroy;
     }
     /**
-     * Where the computer of the service opens the App&#39;s HTTP services. Only of a service whose Machines run on its computer.
+     * URL of the App&#39;s HTTP services on the service&#39;s computer. Only a service that runs Machines on its own computer sets it.
      * 
      */
     @Export(name="httpUrl", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> httpUrl;
 
     /**
-     * @return Where the computer of the service opens the App&#39;s HTTP services. Only of a service whose Machines run on its computer.
+     * @return URL of the App&#39;s HTTP services on the service&#39;s computer. Only a service that runs Machines on its own computer sets it.
      * 
      */
     public Output<Optional<String>> httpUrl() {
         return Codegen.optional(this.httpUrl);
     }
     /**
-     * The same for HTTPS services.
+     * The same URL for HTTPS services.
      * 
      */
     @Export(name="httpsUrl", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> httpsUrl;
 
     /**
-     * @return The same for HTTPS services.
+     * @return The same URL for HTTPS services.
      * 
      */
     public Output<Optional<String>> httpsUrl() {

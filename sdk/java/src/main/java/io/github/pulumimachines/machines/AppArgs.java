@@ -18,14 +18,14 @@ public final class AppArgs extends com.pulumi.resources.ResourceArgs {
     public static final AppArgs Empty = new AppArgs();
 
     /**
-     * Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+     * Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
      * 
      */
     @Import(name="forceDestroy")
     private @Nullable Output<Boolean> forceDestroy;
 
     /**
-     * @return Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+     * @return Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> forceDestroy() {
@@ -105,7 +105,7 @@ public final class AppArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param forceDestroy Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+         * @param forceDestroy Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
          * 
          * @return builder
          * 
@@ -116,7 +116,7 @@ public final class AppArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param forceDestroy Lets the deletion of the App take along Machines and volumes it still holds. Default: `false`.
+         * @param forceDestroy Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
          * 
          * @return builder
          * 

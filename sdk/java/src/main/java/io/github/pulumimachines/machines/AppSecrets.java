@@ -20,7 +20,7 @@ import javax.annotation.Nullable;
 /**
  * Secrets of an App, by name, written together.
  * 
- * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+ * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
  * 
  */
 @ResourceType(type="machines:index:AppSecrets")
@@ -40,14 +40,14 @@ public class AppSecrets extends com.pulumi.resources.CustomResource {
         return this.app;
     }
     /**
-     * Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest.
+     * Digest of each value as it was written, by name. It is secret, because its digest reveals a value that is easy to guess.
      * 
      */
     @Export(name="digests", refs={Map.class,String.class}, tree="[0,1,1]")
     private Output<Map<String,String>> digests;
 
     /**
-     * @return Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest.
+     * @return Digest of each value as it was written, by name. It is secret, because its digest reveals a value that is easy to guess.
      * 
      */
     public Output<Map<String,String>> digests() {
@@ -68,42 +68,42 @@ public class AppSecrets extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.updatedAt);
     }
     /**
-     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
      * 
      */
     @Export(name="values", refs={Map.class,String.class}, tree="[0,1,1]")
     private Output</* @Nullable */ Map<String,String>> values;
 
     /**
-     * @return Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+     * @return Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
      * 
      */
     public Output<Optional<Map<String,String>>> values() {
         return Codegen.optional(this.values);
     }
     /**
-     * Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+     * Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
      * 
      */
     @Export(name="valuesVersion", refs={Integer.class}, tree="[0]")
     private Output</* @Nullable */ Integer> valuesVersion;
 
     /**
-     * @return Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+     * @return Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
      * 
      */
     public Output<Optional<Integer>> valuesVersion() {
         return Codegen.optional(this.valuesVersion);
     }
     /**
-     * Version of the App&#39;s secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.
+     * Version of the App&#39;s secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets these values. It is 0 after an import, until the first change.
      * 
      */
     @Export(name="version", refs={Integer.class}, tree="[0]")
     private Output<Integer> version;
 
     /**
-     * @return Version of the App&#39;s secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.
+     * @return Version of the App&#39;s secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets these values. It is 0 after an import, until the first change.
      * 
      */
     public Output<Integer> version() {

@@ -34,14 +34,14 @@ public final class AppSecretsArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+     * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
      * 
      */
     @Import(name="values")
     private @Nullable Output<Map<String,String>> values;
 
     /**
-     * @return Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+     * @return Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
      * 
      */
     public Optional<Output<Map<String,String>>> values() {
@@ -49,14 +49,14 @@ public final class AppSecretsArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+     * Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
      * 
      */
     @Import(name="valuesVersion")
     private @Nullable Output<Integer> valuesVersion;
 
     /**
-     * @return Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+     * @return Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
      * 
      */
     public Optional<Output<Integer>> valuesVersion() {
@@ -64,14 +64,14 @@ public final class AppSecretsArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+     * Write-only form of `values`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valuesVersion` to write it.
      * 
      */
     @Import(name="valuesWo")
     private @Nullable Output<Map<String,String>> valuesWo;
 
     /**
-     * @return Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+     * @return Write-only form of `values`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valuesVersion` to write it.
      * 
      */
     public Optional<Output<Map<String,String>>> valuesWo() {
@@ -127,7 +127,7 @@ public final class AppSecretsArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param values Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+         * @param values Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
          * 
          * @return builder
          * 
@@ -138,7 +138,7 @@ public final class AppSecretsArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param values Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. Kept in the state, encrypted.
+         * @param values Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is removed later is unset, and all others of the App are left alone. The state stores it, encrypted.
          * 
          * @return builder
          * 
@@ -148,7 +148,7 @@ public final class AppSecretsArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param valuesVersion Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+         * @param valuesVersion Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
          * 
          * @return builder
          * 
@@ -159,7 +159,7 @@ public final class AppSecretsArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param valuesVersion Version of `valuesWo`; a change writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
+         * @param valuesVersion Version of `valuesWo`; changing it writes `valuesWo` again. Only with `valuesWo`; 0 when left out.
          * 
          * @return builder
          * 
@@ -169,7 +169,7 @@ public final class AppSecretsArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param valuesWo Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+         * @param valuesWo Write-only form of `values`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valuesVersion` to write it.
          * 
          * @return builder
          * 
@@ -180,7 +180,7 @@ public final class AppSecretsArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param valuesWo Write-only form of `values`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valuesVersion` to write it.
+         * @param valuesWo Write-only form of `values`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valuesVersion` to write it.
          * 
          * @return builder
          * 

@@ -19,7 +19,7 @@ import javax.annotation.Nullable;
 /**
  * Waits until the certificate of a hostname is valid.
  * 
- * Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+ * While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
  * 
  */
 @ResourceType(type="machines:index:CertificateValidation")
@@ -81,14 +81,14 @@ public class CertificateValidation extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.status);
     }
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
      * 
      */
     @Export(name="triggers", refs={Map.class,String.class}, tree="[0,1,1]")
     private Output</* @Nullable */ Map<String,String>> triggers;
 
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
      * 
      */
     public Output<Optional<Map<String,String>>> triggers() {

@@ -48,14 +48,14 @@ public final class CertificateValidationArgs extends com.pulumi.resources.Resour
     }
 
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
      * 
      */
     @Import(name="triggers")
     private @Nullable Output<Map<String,String>> triggers;
 
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
      * 
      */
     public Optional<Output<Map<String,String>>> triggers() {
@@ -131,7 +131,7 @@ public final class CertificateValidationArgs extends com.pulumi.resources.Resour
         }
 
         /**
-         * @param triggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+         * @param triggers Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
          * 
          * @return builder
          * 
@@ -142,7 +142,7 @@ public final class CertificateValidationArgs extends com.pulumi.resources.Resour
         }
 
         /**
-         * @param triggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
+         * @param triggers Any values by name, for example a release or a date. When a value is added, changed or removed, this resource waits for the certificate again; for example, use the `uploadedAt` of a CustomCertificate.
          * 
          * @return builder
          * 

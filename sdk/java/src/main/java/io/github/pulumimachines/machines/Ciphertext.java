@@ -18,7 +18,7 @@ import javax.annotation.Nullable;
 /**
  * Data encrypted with a secret key.
  * 
- * Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+ * Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
  * 
  */
 @ResourceType(type="machines:index:Ciphertext")
@@ -38,14 +38,14 @@ public class Ciphertext extends com.pulumi.resources.CustomResource {
         return this.app;
     }
     /**
-     * Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+     * Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
      * 
      */
     @Export(name="associatedData", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> associatedData;
 
     /**
-     * @return Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+     * @return Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
      * 
      */
     public Output<Optional<String>> associatedData() {
@@ -80,14 +80,14 @@ public class Ciphertext extends com.pulumi.resources.CustomResource {
         return this.key;
     }
     /**
-     * The key&#39;s `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+     * The key&#39;s `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
      * 
      */
     @Export(name="keyUpdatedAt", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> keyUpdatedAt;
 
     /**
-     * @return The key&#39;s `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+     * @return The key&#39;s `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
      * 
      */
     public Output<Optional<String>> keyUpdatedAt() {
@@ -122,14 +122,14 @@ public class Ciphertext extends com.pulumi.resources.CustomResource {
         return this.plaintext;
     }
     /**
-     * Random end of the id.
+     * Random last part of the id.
      * 
      */
     @Export(name="serial", refs={String.class}, tree="[0]")
     private Output<String> serial;
 
     /**
-     * @return Random end of the id.
+     * @return Random last part of the id.
      * 
      */
     public Output<String> serial() {

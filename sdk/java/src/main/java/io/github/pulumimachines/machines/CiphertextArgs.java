@@ -32,14 +32,14 @@ public final class CiphertextArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+     * Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
      * 
      */
     @Import(name="associatedData")
     private @Nullable Output<String> associatedData;
 
     /**
-     * @return Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+     * @return Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
      * 
      */
     public Optional<Output<String>> associatedData() {
@@ -62,14 +62,14 @@ public final class CiphertextArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * The key&#39;s `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+     * The key&#39;s `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
      * 
      */
     @Import(name="keyUpdatedAt")
     private @Nullable Output<String> keyUpdatedAt;
 
     /**
-     * @return The key&#39;s `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+     * @return The key&#39;s `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
      * 
      */
     public Optional<Output<String>> keyUpdatedAt() {
@@ -141,7 +141,7 @@ public final class CiphertextArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param associatedData Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+         * @param associatedData Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
          * 
          * @return builder
          * 
@@ -152,7 +152,7 @@ public final class CiphertextArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param associatedData Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+         * @param associatedData Data, base64, that is not part of the ciphertext, but must be the same for decrypting. Changing it computes the output again.
          * 
          * @return builder
          * 
@@ -183,7 +183,7 @@ public final class CiphertextArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param keyUpdatedAt The key&#39;s `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+         * @param keyUpdatedAt The key&#39;s `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
          * 
          * @return builder
          * 
@@ -194,7 +194,7 @@ public final class CiphertextArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param keyUpdatedAt The key&#39;s `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+         * @param keyUpdatedAt The key&#39;s `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
          * 
          * @return builder
          * 

@@ -13,7 +13,7 @@ public final class Config {
 
     private static final com.pulumi.Config config = com.pulumi.Config.of("machines");
 /**
- * Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right.
+ * Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization.
  * 
  */
     public Optional<Boolean> allowMissingApps() {
@@ -27,49 +27,49 @@ public final class Config {
         return Codegen.stringProp("endpoint").config(config).env("MACHINES_ENDPOINT").get();
     }
 /**
- * Name of the header that carries a lease&#39;s nonce; some platforms spell it their own way.
+ * Name of the header that carries a lease&#39;s nonce. Some platforms use another name.
  * 
  */
     public Optional<String> leaseHeader() {
         return Codegen.stringProp("leaseHeader").config(config).env("MACHINES_LEASE_HEADER").def("svc-machine-lease-nonce").get();
     }
 /**
- * How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once.
+ * How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once.
  * 
  */
     public Optional<String> maxUnavailable() {
         return Codegen.stringProp("maxUnavailable").config(config).env("MACHINES_MAX_UNAVAILABLE").get();
     }
 /**
- * Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out.
+ * Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine&#39;s own `minHealthySeconds` takes precedence.
  * 
  */
     public Optional<Integer> minHealthySeconds() {
         return Codegen.integerProp("minHealthySeconds").config(config).env("MACHINES_MIN_HEALTHY_SECONDS").def(3).get();
     }
 /**
- * Slug of the organization Apps are created in. `personal` is the token&#39;s own organization, whatever its slug is.
+ * Slug of the organization in which Apps are created. `personal` is the token&#39;s own organization, whatever its slug is.
  * 
  */
     public Optional<String> organization() {
         return Codegen.stringProp("organization").config(config).env("MACHINES_ORGANIZATION").def("personal").get();
     }
 /**
- * Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
+ * Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI.
  * 
  */
     public Optional<Boolean> previewRequiresService() {
         return Codegen.booleanProp("previewRequiresService").config(config).env("MACHINES_PREVIEW_REQUIRES_SERVICE").def(false).get();
     }
 /**
- * Seconds until an answer must have come, 1 to 600.
+ * Seconds that a request may take, 1 to 600.
  * 
  */
     public Optional<Integer> requestTimeoutSeconds() {
         return Codegen.integerProp("requestTimeoutSeconds").config(config).env("MACHINES_REQUEST_TIMEOUT_SECONDS").def(30).get();
     }
 /**
- * Times a request is repeated after a failure that allows it, 0 to 20.
+ * How often a request is repeated after a failure that allows it, 0 to 20.
  * 
  */
     public Optional<Integer> retries() {

@@ -21,7 +21,7 @@ import javax.annotation.Nullable;
 /**
  * A certificate of a hostname that you bring yourself.
  * 
- * It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. It belongs to one App at a time: of another App of the organization it has to be removed first, and of another organization it is taken over by that TXT record. The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.
+ * It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program&#39;s chain and key.
  * 
  */
 @ResourceType(type="machines:index:CustomCertificate")
@@ -69,14 +69,14 @@ public class CustomCertificate extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.dnsProvider);
     }
     /**
-     * Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+     * Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
      * 
      */
     @Export(name="dnsRecords", refs={List.class,DnsRecord.class}, tree="[0,1]")
     private Output<List<DnsRecord>> dnsRecords;
 
     /**
-     * @return Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+     * @return Records to create: those that lead to the App, the one that answers the ACME challenge, and the one that proves ownership. Addresses that the App gets later appear after the next refresh.
      * 
      */
     public Output<List<DnsRecord>> dnsRecords() {
@@ -139,28 +139,28 @@ public class CustomCertificate extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.issuer);
     }
     /**
-     * PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
+     * PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
      * 
      */
     @Export(name="privateKey", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> privateKey;
 
     /**
-     * @return PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
+     * @return PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
      * 
      */
     public Output<Optional<String>> privateKey() {
         return Codegen.optional(this.privateKey);
     }
     /**
-     * Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+     * Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
      * 
      */
     @Export(name="privateKeyVersion", refs={Integer.class}, tree="[0]")
     private Output</* @Nullable */ Integer> privateKeyVersion;
 
     /**
-     * @return Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+     * @return Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
      * 
      */
     public Output<Optional<Integer>> privateKeyVersion() {

@@ -63,14 +63,14 @@ public final class CustomCertificateArgs extends com.pulumi.resources.ResourceAr
     }
 
     /**
-     * PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
+     * PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
      * 
      */
     @Import(name="privateKey")
     private @Nullable Output<String> privateKey;
 
     /**
-     * @return PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
+     * @return PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
      * 
      */
     public Optional<Output<String>> privateKey() {
@@ -78,14 +78,14 @@ public final class CustomCertificateArgs extends com.pulumi.resources.ResourceAr
     }
 
     /**
-     * Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+     * Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
      * 
      */
     @Import(name="privateKeyVersion")
     private @Nullable Output<Integer> privateKeyVersion;
 
     /**
-     * @return Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+     * @return Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
      * 
      */
     public Optional<Output<Integer>> privateKeyVersion() {
@@ -93,14 +93,14 @@ public final class CustomCertificateArgs extends com.pulumi.resources.ResourceAr
     }
 
     /**
-     * Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+     * Write-only form of `privateKey`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `privateKeyVersion` to write it.
      * 
      */
     @Import(name="privateKeyWo")
     private @Nullable Output<String> privateKeyWo;
 
     /**
-     * @return Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+     * @return Write-only form of `privateKey`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `privateKeyVersion` to write it.
      * 
      */
     public Optional<Output<String>> privateKeyWo() {
@@ -200,7 +200,7 @@ public final class CustomCertificateArgs extends com.pulumi.resources.ResourceAr
         }
 
         /**
-         * @param privateKey PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
+         * @param privateKey PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
          * 
          * @return builder
          * 
@@ -211,7 +211,7 @@ public final class CustomCertificateArgs extends com.pulumi.resources.ResourceAr
         }
 
         /**
-         * @param privateKey PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. Kept in the state, encrypted. Required, unless there is a `privateKeyWo`.
+         * @param privateKey PEM of the certificate&#39;s private key, without a passphrase. Changing it uploads both in place of the old ones. The state stores it, encrypted. Required, unless `privateKeyWo` is set.
          * 
          * @return builder
          * 
@@ -221,7 +221,7 @@ public final class CustomCertificateArgs extends com.pulumi.resources.ResourceAr
         }
 
         /**
-         * @param privateKeyVersion Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+         * @param privateKeyVersion Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
          * 
          * @return builder
          * 
@@ -232,7 +232,7 @@ public final class CustomCertificateArgs extends com.pulumi.resources.ResourceAr
         }
 
         /**
-         * @param privateKeyVersion Version of `privateKeyWo`; a change writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
+         * @param privateKeyVersion Version of `privateKeyWo`; changing it writes `privateKeyWo` again. Only with `privateKeyWo`; 0 when left out.
          * 
          * @return builder
          * 
@@ -242,7 +242,7 @@ public final class CustomCertificateArgs extends com.pulumi.resources.ResourceAr
         }
 
         /**
-         * @param privateKeyWo Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+         * @param privateKeyWo Write-only form of `privateKey`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `privateKeyVersion` to write it.
          * 
          * @return builder
          * 
@@ -253,7 +253,7 @@ public final class CustomCertificateArgs extends com.pulumi.resources.ResourceAr
         }
 
         /**
-         * @param privateKeyWo Write-only form of `privateKey`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `privateKeyVersion` to write it.
+         * @param privateKeyWo Write-only form of `privateKey`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `privateKeyVersion` to write it.
          * 
          * @return builder
          * 

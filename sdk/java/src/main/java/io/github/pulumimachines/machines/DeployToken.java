@@ -17,9 +17,9 @@ import java.util.Optional;
 import javax.annotation.Nullable;
 
 /**
- * An access token that is good for one App alone.
+ * An access token for only one App.
  * 
- * The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
+ * The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
  * 
  */
 @ResourceType(type="machines:index:DeployToken")
@@ -39,14 +39,14 @@ public class DeployToken extends com.pulumi.resources.CustomResource {
         return this.app;
     }
     /**
-     * RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer&#39;s clock from the creation, and no token outlives the one it was created with.
+     * RFC 3339 time at which the token expires at the latest. It is approximate, because it is computed with this computer&#39;s clock. A token never outlives the token that created it.
      * 
      */
     @Export(name="expiresAt", refs={String.class}, tree="[0]")
     private Output<String> expiresAt;
 
     /**
-     * @return RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer&#39;s clock from the creation, and no token outlives the one it was created with.
+     * @return RFC 3339 time at which the token expires at the latest. It is approximate, because it is computed with this computer&#39;s clock. A token never outlives the token that created it.
      * 
      */
     public Output<String> expiresAt() {
@@ -67,28 +67,28 @@ public class DeployToken extends com.pulumi.resources.CustomResource {
         return this.expiry;
     }
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
      * 
      */
     @Export(name="rotationTriggers", refs={Map.class,String.class}, tree="[0,1,1]")
     private Output</* @Nullable */ Map<String,String>> rotationTriggers;
 
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
      * 
      */
     public Output<Optional<Map<String,String>>> rotationTriggers() {
         return Codegen.optional(this.rotationTriggers);
     }
     /**
-     * The token. The service shows it once, and it is kept as a secret.
+     * The token. The service returns it only once; the state stores it as a secret.
      * 
      */
     @Export(name="token", refs={String.class}, tree="[0]")
     private Output<String> token;
 
     /**
-     * @return The token. The service shows it once, and it is kept as a secret.
+     * @return The token. The service returns it only once; the state stores it as a secret.
      * 
      */
     public Output<String> token() {

@@ -48,14 +48,14 @@ public final class DeployTokenArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
      * 
      */
     @Import(name="rotationTriggers")
     private @Nullable Output<Map<String,String>> rotationTriggers;
 
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
      * 
      */
     public Optional<Output<Map<String,String>>> rotationTriggers() {
@@ -131,7 +131,7 @@ public final class DeployTokenArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param rotationTriggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+         * @param rotationTriggers Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
          * 
          * @return builder
          * 
@@ -142,7 +142,7 @@ public final class DeployTokenArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param rotationTriggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
+         * @param rotationTriggers Any values by name, for example a release or a date. When a value is added, changed or removed, a new token is created.
          * 
          * @return builder
          * 

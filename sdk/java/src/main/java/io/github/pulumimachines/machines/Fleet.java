@@ -23,22 +23,22 @@ import java.util.Optional;
 import javax.annotation.Nullable;
 
 /**
- * The Machines of one configuration in an App, and how they are changed from one configuration to the next.
+ * A group of Machines of an App with one configuration, and the strategy by which they get a new one.
  * 
- * The fleet keeps as many Machines as wanted in each region. A change of the configuration is rolled out by its strategy: never more than a part of the Machines is missing, and a configuration that fails stops before it reaches the others. An interrupted rollout is continued by the next update.
+ * The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
  * 
  */
 @ResourceType(type="machines:index:Fleet")
 public class Fleet extends com.pulumi.resources.CustomResource {
     /**
-     * Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+     * Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
      * 
      */
     @Export(name="adopt", refs={List.class,String.class}, tree="[0,1]")
     private Output</* @Nullable */ List<String>> adopt;
 
     /**
-     * @return Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+     * @return Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
      * 
      */
     public Output<Optional<List<String>>> adopt() {
@@ -59,14 +59,14 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return this.app;
     }
     /**
-     * While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.
+     * While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 hexadecimal digits.
      * 
      */
     @Export(name="awaited", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> awaited;
 
     /**
-     * @return While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 digits.
+     * @return While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 hexadecimal digits.
      * 
      */
     public Output<Optional<String>> awaited() {
@@ -87,14 +87,14 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.committed);
     }
     /**
-     * Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+     * Configuration of every Machine, with the fields of a Machine&#39;s `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
      * 
      */
     @Export(name="config", refs={MachineConfig.class}, tree="[0]")
     private Output<MachineConfig> config;
 
     /**
-     * @return Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+     * @return Configuration of every Machine, with the fields of a Machine&#39;s `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
      * 
      */
     public Output<MachineConfig> config() {
@@ -115,56 +115,56 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.count);
     }
     /**
-     * Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+     * Whether a Machine&#39;s volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
      * 
      */
     @Export(name="deleteVolumes", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> deleteVolumes;
 
     /**
-     * @return Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+     * @return Whether a Machine&#39;s volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
      * 
      */
     public Output<Boolean> deleteVolumes() {
         return this.deleteVolumes;
     }
     /**
-     * What others have changed, as the last refresh saw it; the next update repairs it.
+     * Changes by others that the last refresh found; the next update repairs them.
      * 
      */
     @Export(name="drift", refs={List.class,String.class}, tree="[0,1]")
     private Output<List<String>> drift;
 
     /**
-     * @return What others have changed, as the last refresh saw it; the next update repairs it.
+     * @return Changes by others that the last refresh found; the next update repairs them.
      * 
      */
     public Output<List<String>> drift() {
         return this.drift;
     }
     /**
-     * Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+     * Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
      * 
      */
     @Export(name="fallbackRegions", refs={List.class,String.class}, tree="[0,1]")
     private Output</* @Nullable */ List<String>> fallbackRegions;
 
     /**
-     * @return Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+     * @return Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
      * 
      */
     public Output<Optional<List<String>>> fallbackRegions() {
         return Codegen.optional(this.fallbackRegions);
     }
     /**
-     * True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.
+     * True after a rollout that failed when its configuration had been promoted: the next update continues without another promotion.
      * 
      */
     @Export(name="gatePassed", refs={Boolean.class}, tree="[0]")
     private Output</* @Nullable */ Boolean> gatePassed;
 
     /**
-     * @return True after a rollout that failed when its configuration had been promoted: the next update goes on without another promotion.
+     * @return True after a rollout that failed when its configuration had been promoted: the next update continues without another promotion.
      * 
      */
     public Output<Optional<Boolean>> gatePassed() {
@@ -199,28 +199,28 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return this.machines;
     }
     /**
-     * Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+     * Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
      * 
      */
     @Export(name="memoryLimitMb", refs={Integer.class}, tree="[0]")
     private Output</* @Nullable */ Integer> memoryLimitMb;
 
     /**
-     * @return Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+     * @return Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
      * 
      */
     public Output<Optional<Integer>> memoryLimitMb() {
         return Codegen.optional(this.memoryLimitMb);
     }
     /**
-     * Version of the App&#39;s secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+     * Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
      * 
      */
     @Export(name="minSecretsVersion", refs={Integer.class}, tree="[0]")
     private Output</* @Nullable */ Integer> minSecretsVersion;
 
     /**
-     * @return Version of the App&#39;s secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+     * @return Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
      * 
      */
     public Output<Optional<Integer>> minSecretsVersion() {
@@ -241,28 +241,28 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return this.name;
     }
     /**
-     * What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
+     * What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `&#34;stop&#34;` changes no other Machine, and the next update continues. `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `&#34;stop&#34;`.
      * 
      */
     @Export(name="onFailure", refs={String.class}, tree="[0]")
     private Output<String> onFailure;
 
     /**
-     * @return What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
+     * @return What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `&#34;stop&#34;` changes no other Machine, and the next update continues. `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `&#34;stop&#34;`.
      * 
      */
     public Output<String> onFailure() {
         return this.onFailure;
     }
     /**
-     * Ids of the fleet&#39;s Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.
+     * Ids of the fleet&#39;s Machines that do not serve, `app/machineId`: standbys, stopped and kept Machines, those without traffic yet, and those whose hosts cannot be reached.
      * 
      */
     @Export(name="otherMachines", refs={List.class,String.class}, tree="[0,1]")
     private Output</* @Nullable */ List<String>> otherMachines;
 
     /**
-     * @return Ids of the fleet&#39;s Machines that do not serve, `app/machineId`: standbys, those that are kept or have no traffic yet, and those whose hosts cannot be reached.
+     * @return Ids of the fleet&#39;s Machines that do not serve, `app/machineId`: standbys, stopped and kept Machines, those without traffic yet, and those whose hosts cannot be reached.
      * 
      */
     public Output<Optional<List<String>>> otherMachines() {
@@ -283,28 +283,28 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.passDeadline);
     }
     /**
-     * Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `&#34;10m&#34;`.
+     * Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `&#34;10m&#34;`.
      * 
      */
     @Export(name="progressDeadline", refs={String.class}, tree="[0]")
     private Output<String> progressDeadline;
 
     /**
-     * @return Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `&#34;10m&#34;`.
+     * @return Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `&#34;10m&#34;`.
      * 
      */
     public Output<String> progressDeadline() {
         return this.progressDeadline;
     }
     /**
-     * Promotes the configuration that waits with `promote: &#34;manual&#34;`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+     * Promotes the configuration that waits with `promote: &#34;manual&#34;`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
      * 
      */
     @Export(name="promoted", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> promoted;
 
     /**
-     * @return Promotes the configuration that waits with `promote: &#34;manual&#34;`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+     * @return Promotes the configuration that waits with `promote: &#34;manual&#34;`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
      * 
      */
     public Output<Boolean> promoted() {
@@ -325,28 +325,28 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.regions);
     }
     /**
-     * Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     * Command that must succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It replaces `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
      * 
      */
     @Export(name="releaseCommand", refs={List.class,String.class}, tree="[0,1]")
     private Output</* @Nullable */ List<String>> releaseCommand;
 
     /**
-     * @return Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     * @return Command that must succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It replaces `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
      * 
      */
     public Output<Optional<List<String>>> releaseCommand() {
         return Codegen.optional(this.releaseCommand);
     }
     /**
-     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
      * 
      */
     @Export(name="restartOnce", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> restartOnce;
 
     /**
-     * @return Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+     * @return Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
      * 
      */
     public Output<Boolean> restartOnce() {
@@ -409,42 +409,42 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.startDeadline);
     }
     /**
-     * How the Machines are changed from one configuration to the next; rolling when left out.
+     * The strategy by which Machines get a new configuration; `rolling` when left out.
      * 
      */
     @Export(name="strategy", refs={FleetStrategy.class}, tree="[0]")
     private Output</* @Nullable */ FleetStrategy> strategy;
 
     /**
-     * @return How the Machines are changed from one configuration to the next; rolling when left out.
+     * @return The strategy by which Machines get a new configuration; `rolling` when left out.
      * 
      */
     public Output<Optional<FleetStrategy>> strategy() {
         return Codegen.optional(this.strategy);
     }
     /**
-     * Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+     * Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
      * 
      */
     @Export(name="volume", refs={FleetVolume.class}, tree="[0]")
     private Output</* @Nullable */ FleetVolume> volume;
 
     /**
-     * @return Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+     * @return Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
      * 
      */
     public Output<Optional<FleetVolume>> volume() {
         return Codegen.optional(this.volume);
     }
     /**
-     * Ids of the volumes that are the fleet&#39;s, `app/volumeId`: it made or adopted them, and its Machines mount them or did.
+     * Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier.
      * 
      */
     @Export(name="volumes", refs={List.class,String.class}, tree="[0,1]")
     private Output</* @Nullable */ List<String>> volumes;
 
     /**
-     * @return Ids of the volumes that are the fleet&#39;s, `app/volumeId`: it made or adopted them, and its Machines mount them or did.
+     * @return Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier.
      * 
      */
     public Output<Optional<List<String>>> volumes() {

@@ -27,14 +27,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     public static final FleetArgs Empty = new FleetArgs();
 
     /**
-     * Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+     * Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
      * 
      */
     @Import(name="adopt")
     private @Nullable Output<List<String>> adopt;
 
     /**
-     * @return Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+     * @return Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
      * 
      */
     public Optional<Output<List<String>>> adopt() {
@@ -57,14 +57,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+     * Configuration of every Machine, with the fields of a Machine&#39;s `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
      * 
      */
     @Import(name="config", required=true)
     private Output<MachineConfigArgs> config;
 
     /**
-     * @return Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+     * @return Configuration of every Machine, with the fields of a Machine&#39;s `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
      * 
      */
     public Output<MachineConfigArgs> config() {
@@ -87,14 +87,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+     * Whether a Machine&#39;s volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
      * 
      */
     @Import(name="deleteVolumes")
     private @Nullable Output<Boolean> deleteVolumes;
 
     /**
-     * @return Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+     * @return Whether a Machine&#39;s volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> deleteVolumes() {
@@ -102,14 +102,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+     * Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
      * 
      */
     @Import(name="fallbackRegions")
     private @Nullable Output<List<String>> fallbackRegions;
 
     /**
-     * @return Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+     * @return Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
      * 
      */
     public Optional<Output<List<String>>> fallbackRegions() {
@@ -117,14 +117,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+     * Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
      * 
      */
     @Import(name="memoryLimitMb")
     private @Nullable Output<Integer> memoryLimitMb;
 
     /**
-     * @return Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+     * @return Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
      * 
      */
     public Optional<Output<Integer>> memoryLimitMb() {
@@ -132,14 +132,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Version of the App&#39;s secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+     * Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
      * 
      */
     @Import(name="minSecretsVersion")
     private @Nullable Output<Either<Integer,List<Integer>>> minSecretsVersion;
 
     /**
-     * @return Version of the App&#39;s secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+     * @return Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
      * 
      */
     public Optional<Output<Either<Integer,List<Integer>>>> minSecretsVersion() {
@@ -147,14 +147,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App&#39;s fleets. Its Machines are named after it: `web-ams-1`. The resource&#39;s name when left out. Changing it replaces the fleet.
+     * Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App&#39;s fleets. Its Machines are named after it, for example `web-ams-1`. The resource&#39;s name when left out. Changing it replaces the fleet.
      * 
      */
     @Import(name="name")
     private @Nullable Output<String> name;
 
     /**
-     * @return Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App&#39;s fleets. Its Machines are named after it: `web-ams-1`. The resource&#39;s name when left out. Changing it replaces the fleet.
+     * @return Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App&#39;s fleets. Its Machines are named after it, for example `web-ams-1`. The resource&#39;s name when left out. Changing it replaces the fleet.
      * 
      */
     public Optional<Output<String>> name() {
@@ -162,14 +162,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
+     * What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `&#34;stop&#34;` changes no other Machine, and the next update continues. `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `&#34;stop&#34;`.
      * 
      */
     @Import(name="onFailure")
     private @Nullable Output<Either<String,FleetOnFailure>> onFailure;
 
     /**
-     * @return What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
+     * @return What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `&#34;stop&#34;` changes no other Machine, and the next update continues. `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `&#34;stop&#34;`.
      * 
      */
     public Optional<Output<Either<String,FleetOnFailure>>> onFailure() {
@@ -192,14 +192,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `&#34;10m&#34;`.
+     * Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `&#34;10m&#34;`.
      * 
      */
     @Import(name="progressDeadline")
     private @Nullable Output<String> progressDeadline;
 
     /**
-     * @return Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `&#34;10m&#34;`.
+     * @return Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `&#34;10m&#34;`.
      * 
      */
     public Optional<Output<String>> progressDeadline() {
@@ -207,14 +207,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Promotes the configuration that waits with `promote: &#34;manual&#34;`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+     * Promotes the configuration that waits with `promote: &#34;manual&#34;`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
      * 
      */
     @Import(name="promoted")
     private @Nullable Output<Boolean> promoted;
 
     /**
-     * @return Promotes the configuration that waits with `promote: &#34;manual&#34;`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+     * @return Promotes the configuration that waits with `promote: &#34;manual&#34;`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> promoted() {
@@ -237,14 +237,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     * Command that must succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It replaces `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
      * 
      */
     @Import(name="releaseCommand")
     private @Nullable Output<List<String>> releaseCommand;
 
     /**
-     * @return Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+     * @return Command that must succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It replaces `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
      * 
      */
     public Optional<Output<List<String>>> releaseCommand() {
@@ -252,14 +252,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+     * Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
      * 
      */
     @Import(name="restartOnce")
     private @Nullable Output<Boolean> restartOnce;
 
     /**
-     * @return Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+     * @return Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> restartOnce() {
@@ -312,14 +312,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * How the Machines are changed from one configuration to the next; rolling when left out.
+     * The strategy by which Machines get a new configuration; `rolling` when left out.
      * 
      */
     @Import(name="strategy")
     private @Nullable Output<FleetStrategyArgs> strategy;
 
     /**
-     * @return How the Machines are changed from one configuration to the next; rolling when left out.
+     * @return The strategy by which Machines get a new configuration; `rolling` when left out.
      * 
      */
     public Optional<Output<FleetStrategyArgs>> strategy() {
@@ -327,14 +327,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+     * Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
      * 
      */
     @Import(name="volume")
     private @Nullable Output<FleetVolumeArgs> volume;
 
     /**
-     * @return Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+     * @return Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
      * 
      */
     public Optional<Output<FleetVolumeArgs>> volume() {
@@ -386,7 +386,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param adopt Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+         * @param adopt Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
          * 
          * @return builder
          * 
@@ -397,7 +397,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param adopt Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+         * @param adopt Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
          * 
          * @return builder
          * 
@@ -407,7 +407,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param adopt Machines that exist and become members, by their ids. Those that have the configuration already are not restarted. A Machine of the program must leave it first: give its resource `retainOnDelete`, run `up`, and remove it together with adopting it here.
+         * @param adopt Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
          * 
          * @return builder
          * 
@@ -438,7 +438,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param config Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+         * @param config Configuration of every Machine, with the fields of a Machine&#39;s `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
          * 
          * @return builder
          * 
@@ -449,7 +449,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param config Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+         * @param config Configuration of every Machine, with the fields of a Machine&#39;s `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
          * 
          * @return builder
          * 
@@ -480,7 +480,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param deleteVolumes Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+         * @param deleteVolumes Whether a Machine&#39;s volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
          * 
          * @return builder
          * 
@@ -491,7 +491,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param deleteVolumes Whether the volume of a Machine is deleted with it, when the fleet shrinks or is deleted. Its data is lost then. Default: `false`.
+         * @param deleteVolumes Whether a Machine&#39;s volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
          * 
          * @return builder
          * 
@@ -501,7 +501,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param fallbackRegions Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+         * @param fallbackRegions Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
          * 
          * @return builder
          * 
@@ -512,7 +512,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param fallbackRegions Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+         * @param fallbackRegions Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
          * 
          * @return builder
          * 
@@ -522,7 +522,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param fallbackRegions Regions to try in this order when a region has no room for a Machine. It counts for the region that it was wanted in.
+         * @param fallbackRegions Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
          * 
          * @return builder
          * 
@@ -532,7 +532,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param memoryLimitMb Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+         * @param memoryLimitMb Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
          * 
          * @return builder
          * 
@@ -543,7 +543,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param memoryLimitMb Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, the limits are left alone.
+         * @param memoryLimitMb Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
          * 
          * @return builder
          * 
@@ -553,7 +553,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Version of the App&#39;s secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
          * 
          * @return builder
          * 
@@ -564,7 +564,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Version of the App&#39;s secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
          * 
          * @return builder
          * 
@@ -574,7 +574,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Version of the App&#39;s secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
          * 
          * @return builder
          * 
@@ -584,7 +584,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Version of the App&#39;s secrets that the Machines must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change begins a rollout. It cannot be read back.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
          * 
          * @return builder
          * 
@@ -594,7 +594,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param name Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App&#39;s fleets. Its Machines are named after it: `web-ams-1`. The resource&#39;s name when left out. Changing it replaces the fleet.
+         * @param name Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App&#39;s fleets. Its Machines are named after it, for example `web-ams-1`. The resource&#39;s name when left out. Changing it replaces the fleet.
          * 
          * @return builder
          * 
@@ -605,7 +605,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param name Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App&#39;s fleets. Its Machines are named after it: `web-ams-1`. The resource&#39;s name when left out. Changing it replaces the fleet.
+         * @param name Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App&#39;s fleets. Its Machines are named after it, for example `web-ams-1`. The resource&#39;s name when left out. Changing it replaces the fleet.
          * 
          * @return builder
          * 
@@ -615,7 +615,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param onFailure What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
+         * @param onFailure What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `&#34;stop&#34;` changes no other Machine, and the next update continues. `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `&#34;stop&#34;`.
          * 
          * @return builder
          * 
@@ -626,7 +626,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param onFailure What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
+         * @param onFailure What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `&#34;stop&#34;` changes no other Machine, and the next update continues. `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `&#34;stop&#34;`.
          * 
          * @return builder
          * 
@@ -636,7 +636,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param onFailure What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
+         * @param onFailure What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `&#34;stop&#34;` changes no other Machine, and the next update continues. `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `&#34;stop&#34;`.
          * 
          * @return builder
          * 
@@ -646,7 +646,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param onFailure What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way. Default: `&#34;stop&#34;`.
+         * @param onFailure What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `&#34;stop&#34;` changes no other Machine, and the next update continues. `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `&#34;stop&#34;`.
          * 
          * @return builder
          * 
@@ -677,7 +677,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param progressDeadline Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `&#34;10m&#34;`.
+         * @param progressDeadline Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `&#34;10m&#34;`.
          * 
          * @return builder
          * 
@@ -688,7 +688,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param progressDeadline Time in which a rollout must get better, however long all of it takes: more Machines than ever before in it are ready with the new configuration, or fewer are left to do. A new attempt for a Machine does not begin it again. `minHealthySeconds` and `drain` are added to it. Default: `&#34;10m&#34;`.
+         * @param progressDeadline Time within which a rollout must make progress; the whole rollout may take longer. Progress means that more Machines than before are ready with the new configuration, or that fewer remain to be changed. A new attempt for a Machine is not progress. `minHealthySeconds` and `drain` are added to the time. Default: `&#34;10m&#34;`.
          * 
          * @return builder
          * 
@@ -698,7 +698,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param promoted Promotes the configuration that waits with `promote: &#34;manual&#34;`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+         * @param promoted Promotes the configuration that waits with `promote: &#34;manual&#34;`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
          * 
          * @return builder
          * 
@@ -709,7 +709,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param promoted Promotes the configuration that waits with `promote: &#34;manual&#34;`: it counts if it was false in the `up` that deployed this configuration, or since, and is true now. It promotes no other configuration: one that is left at true promotes nothing. Set it back to false with the next change of `config`. Default: `false`.
+         * @param promoted Promotes the configuration that waits with `promote: &#34;manual&#34;`. It takes effect if it was false in the `up` that deployed this configuration, or later, and is true now. It promotes only that configuration: a value that stays true promotes nothing else. Set it back to false with the next change of `config`. Default: `false`.
          * 
          * @return builder
          * 
@@ -740,7 +740,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param releaseCommand Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+         * @param releaseCommand Command that must succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It replaces `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
          * 
          * @return builder
          * 
@@ -751,7 +751,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param releaseCommand Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+         * @param releaseCommand Command that must succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It replaces `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
          * 
          * @return builder
          * 
@@ -761,7 +761,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param releaseCommand Command that has to succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It takes the place of `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. After another exit code than 0, no Machine is changed. It may run again after an interruption. A rollback does not run it.
+         * @param releaseCommand Command that must succeed before a new configuration reaches the first Machine, for example `[&#34;bin/migrate&#34;]`. It replaces `config.init.cmd` in a Machine of its own, `&lt;name&gt;-release`, without services, checks and volumes. That Machine destroys itself when the command ends. If the exit code is not 0, no Machine is changed. The command may run again after an interruption. A rollback does not run it.
          * 
          * @return builder
          * 
@@ -771,7 +771,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param restartOnce Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+         * @param restartOnce Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
          * 
          * @return builder
          * 
@@ -782,7 +782,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param restartOnce Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. It gets the time for that once more. Default: `false`.
+         * @param restartOnce Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
          * 
          * @return builder
          * 
@@ -865,7 +865,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param strategy How the Machines are changed from one configuration to the next; rolling when left out.
+         * @param strategy The strategy by which Machines get a new configuration; `rolling` when left out.
          * 
          * @return builder
          * 
@@ -876,7 +876,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param strategy How the Machines are changed from one configuration to the next; rolling when left out.
+         * @param strategy The strategy by which Machines get a new configuration; `rolling` when left out.
          * 
          * @return builder
          * 
@@ -886,7 +886,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param volume Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+         * @param volume Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
          * 
          * @return builder
          * 
@@ -897,7 +897,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param volume Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+         * @param volume Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
          * 
          * @return builder
          * 

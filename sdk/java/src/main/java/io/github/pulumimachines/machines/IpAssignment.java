@@ -65,14 +65,14 @@ public class IpAssignment extends com.pulumi.resources.CustomResource {
         return this.egress;
     }
     /**
-     * The address; for an `egress_pair` both, as `v4,v6`.
+     * The address; for an `egress_pair`, both as `v4,v6`.
      * 
      */
     @Export(name="ip", refs={String.class}, tree="[0]")
     private Output<String> ip;
 
     /**
-     * @return The address; for an `egress_pair` both, as `v4,v6`.
+     * @return The address; for an `egress_pair`, both as `v4,v6`.
      * 
      */
     public Output<String> ip() {
@@ -149,14 +149,14 @@ public class IpAssignment extends com.pulumi.resources.CustomResource {
         return this.shared;
     }
     /**
-     * Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+     * Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
      * 
      */
     @Export(name="type", refs={String.class}, tree="[0]")
     private Output<String> type;
 
     /**
-     * @return Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+     * @return Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
      * 
      */
     public Output<String> type() {

@@ -95,14 +95,14 @@ public final class IpAssignmentArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+     * Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
      * 
      */
     @Import(name="type", required=true)
     private Output<Either<String,IpAssignmentType>> type;
 
     /**
-     * @return Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+     * @return Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
      * 
      */
     public Output<Either<String,IpAssignmentType>> type() {
@@ -264,7 +264,7 @@ public final class IpAssignmentArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param type Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+         * @param type Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
          * 
          * @return builder
          * 
@@ -275,7 +275,7 @@ public final class IpAssignmentArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param type Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+         * @param type Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
          * 
          * @return builder
          * 
@@ -285,7 +285,7 @@ public final class IpAssignmentArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param type Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+         * @param type Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
          * 
          * @return builder
          * 
@@ -295,7 +295,7 @@ public final class IpAssignmentArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param type Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+         * @param type Kind of address: `v4`, `v6`, `shared_v4` (one for each App, shared with others) or `private_v6` (on a private network). For connections that the App opens: `egress_v4`, `egress_v6`, or `egress_pair` for both. Changing it replaces the address.
          * 
          * @return builder
          * 

@@ -42,14 +42,14 @@ public class Machine extends com.pulumi.resources.CustomResource {
         return this.app;
     }
     /**
-     * Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+     * Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
      * 
      */
     @Export(name="config", refs={MachineConfig.class}, tree="[0]")
     private Output<MachineConfig> config;
 
     /**
-     * @return Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+     * @return Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
      * 
      */
     public Output<MachineConfig> config() {
@@ -84,14 +84,14 @@ public class Machine extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.createdAt);
     }
     /**
-     * Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well.
+     * The reason why the Machine does not run or ended with an error although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure.
      * 
      */
     @Export(name="failure", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> failure;
 
     /**
-     * @return Why the Machine does not run, or ended with an error, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if all is well.
+     * @return The reason why the Machine does not run or ended with an error although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure.
      * 
      */
     public Output<Optional<String>> failure() {
@@ -112,14 +112,14 @@ public class Machine extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.fallbackRegions);
     }
     /**
-     * Lets the deletion kill the Machine when stopping it fails. Default: `false`.
+     * Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
      * 
      */
     @Export(name="forceDestroy", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> forceDestroy;
 
     /**
-     * @return Lets the deletion kill the Machine when stopping it fails. Default: `false`.
+     * @return Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
      * 
      */
     public Output<Boolean> forceDestroy() {
@@ -168,42 +168,42 @@ public class Machine extends com.pulumi.resources.CustomResource {
         return this.machineId;
     }
     /**
-     * Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+     * Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
      * 
      */
     @Export(name="memoryLimitMb", refs={Integer.class}, tree="[0]")
     private Output</* @Nullable */ Integer> memoryLimitMb;
 
     /**
-     * @return Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+     * @return Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
      * 
      */
     public Output<Optional<Integer>> memoryLimitMb() {
         return Codegen.optional(this.memoryLimitMb);
     }
     /**
-     * Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
+     * Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
      * 
      */
     @Export(name="minHealthySeconds", refs={Integer.class}, tree="[0]")
     private Output</* @Nullable */ Integer> minHealthySeconds;
 
     /**
-     * @return Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
+     * @return Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
      * 
      */
     public Output<Optional<Integer>> minHealthySeconds() {
         return Codegen.optional(this.minHealthySeconds);
     }
     /**
-     * Version of the App&#39;s secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+     * Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
      * 
      */
     @Export(name="minSecretsVersion", refs={Integer.class}, tree="[0]")
     private Output</* @Nullable */ Integer> minSecretsVersion;
 
     /**
-     * @return Version of the App&#39;s secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+     * @return Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
      * 
      */
     public Output<Optional<Integer>> minSecretsVersion() {
@@ -224,14 +224,14 @@ public class Machine extends com.pulumi.resources.CustomResource {
         return this.name;
     }
     /**
-     * What happens when a new version fails to reach its state or to pass its checks: `&#34;keep&#34;` leaves it in place, for the next update to repair; `&#34;rollback&#34;` restores the previous configuration, for which a third of the update&#39;s time is reserved. The update fails either way. Default: `&#34;keep&#34;`.
+     * What happens when a new version fails to reach its state or to pass its checks. `&#34;keep&#34;` leaves it in place, and the next update repairs it. `&#34;rollback&#34;` restores the previous configuration; a third of the update&#39;s time is reserved for that. The update fails in both cases. Default: `&#34;keep&#34;`.
      * 
      */
     @Export(name="onUpdateFailure", refs={String.class}, tree="[0]")
     private Output<String> onUpdateFailure;
 
     /**
-     * @return What happens when a new version fails to reach its state or to pass its checks: `&#34;keep&#34;` leaves it in place, for the next update to repair; `&#34;rollback&#34;` restores the previous configuration, for which a third of the update&#39;s time is reserved. The update fails either way. Default: `&#34;keep&#34;`.
+     * @return What happens when a new version fails to reach its state or to pass its checks. `&#34;keep&#34;` leaves it in place, and the next update repairs it. `&#34;rollback&#34;` restores the previous configuration; a third of the update&#39;s time is reserved for that. The update fails in both cases. Default: `&#34;keep&#34;`.
      * 
      */
     public Output<String> onUpdateFailure() {
@@ -266,14 +266,14 @@ public class Machine extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.privateIp);
     }
     /**
-     * Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+     * Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
      * 
      */
     @Export(name="recreate", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> recreate;
 
     /**
-     * @return Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+     * @return Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
      * 
      */
     public Output<Boolean> recreate() {
@@ -294,28 +294,28 @@ public class Machine extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.region);
     }
     /**
-     * Sends the Machine&#39;s main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+     * Sends a signal to the Machine&#39;s main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
      * 
      */
     @Export(name="reload", refs={ReloadTriggers.class}, tree="[0]")
     private Output</* @Nullable */ ReloadTriggers> reload;
 
     /**
-     * @return Sends the Machine&#39;s main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+     * @return Sends a signal to the Machine&#39;s main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
      * 
      */
     public Output<Optional<ReloadTriggers>> reload() {
         return Codegen.optional(this.reload);
     }
     /**
-     * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+     * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
      * 
      */
     @Export(name="restart", refs={RestartTriggers.class}, tree="[0]")
     private Output</* @Nullable */ RestartTriggers> restart;
 
     /**
-     * @return Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+     * @return Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
      * 
      */
     public Output<Optional<RestartTriggers>> restart() {
@@ -364,14 +364,14 @@ public class Machine extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.version);
     }
     /**
-     * Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+     * Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
      * 
      */
     @Export(name="waitForChecks", refs={Boolean.class}, tree="[0]")
     private Output</* @Nullable */ Boolean> waitForChecks;
 
     /**
-     * @return Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+     * @return Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
      * 
      */
     public Output<Optional<Boolean>> waitForChecks() {

@@ -43,14 +43,14 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+     * Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
      * 
      */
     @Import(name="config", required=true)
     private Output<MachineConfigArgs> config;
 
     /**
-     * @return Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+     * @return Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
      * 
      */
     public Output<MachineConfigArgs> config() {
@@ -88,14 +88,14 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Lets the deletion kill the Machine when stopping it fails. Default: `false`.
+     * Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
      * 
      */
     @Import(name="forceDestroy")
     private @Nullable Output<Boolean> forceDestroy;
 
     /**
-     * @return Lets the deletion kill the Machine when stopping it fails. Default: `false`.
+     * @return Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> forceDestroy() {
@@ -103,14 +103,14 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+     * Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
      * 
      */
     @Import(name="memoryLimitMb")
     private @Nullable Output<Integer> memoryLimitMb;
 
     /**
-     * @return Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+     * @return Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
      * 
      */
     public Optional<Output<Integer>> memoryLimitMb() {
@@ -118,14 +118,14 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
+     * Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
      * 
      */
     @Import(name="minHealthySeconds")
     private @Nullable Output<Integer> minHealthySeconds;
 
     /**
-     * @return Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
+     * @return Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
      * 
      */
     public Optional<Output<Integer>> minHealthySeconds() {
@@ -133,14 +133,14 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Version of the App&#39;s secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+     * Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
      * 
      */
     @Import(name="minSecretsVersion")
     private @Nullable Output<Either<Integer,List<Integer>>> minSecretsVersion;
 
     /**
-     * @return Version of the App&#39;s secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+     * @return Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
      * 
      */
     public Optional<Output<Either<Integer,List<Integer>>>> minSecretsVersion() {
@@ -163,14 +163,14 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * What happens when a new version fails to reach its state or to pass its checks: `&#34;keep&#34;` leaves it in place, for the next update to repair; `&#34;rollback&#34;` restores the previous configuration, for which a third of the update&#39;s time is reserved. The update fails either way. Default: `&#34;keep&#34;`.
+     * What happens when a new version fails to reach its state or to pass its checks. `&#34;keep&#34;` leaves it in place, and the next update repairs it. `&#34;rollback&#34;` restores the previous configuration; a third of the update&#39;s time is reserved for that. The update fails in both cases. Default: `&#34;keep&#34;`.
      * 
      */
     @Import(name="onUpdateFailure")
     private @Nullable Output<Either<String,MachineOnUpdateFailure>> onUpdateFailure;
 
     /**
-     * @return What happens when a new version fails to reach its state or to pass its checks: `&#34;keep&#34;` leaves it in place, for the next update to repair; `&#34;rollback&#34;` restores the previous configuration, for which a third of the update&#39;s time is reserved. The update fails either way. Default: `&#34;keep&#34;`.
+     * @return What happens when a new version fails to reach its state or to pass its checks. `&#34;keep&#34;` leaves it in place, and the next update repairs it. `&#34;rollback&#34;` restores the previous configuration; a third of the update&#39;s time is reserved for that. The update fails in both cases. Default: `&#34;keep&#34;`.
      * 
      */
     public Optional<Output<Either<String,MachineOnUpdateFailure>>> onUpdateFailure() {
@@ -178,14 +178,14 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+     * Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
      * 
      */
     @Import(name="recreate")
     private @Nullable Output<Boolean> recreate;
 
     /**
-     * @return Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+     * @return Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> recreate() {
@@ -208,14 +208,14 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Sends the Machine&#39;s main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+     * Sends a signal to the Machine&#39;s main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
      * 
      */
     @Import(name="reload")
     private @Nullable Output<ReloadTriggersArgs> reload;
 
     /**
-     * @return Sends the Machine&#39;s main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+     * @return Sends a signal to the Machine&#39;s main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
      * 
      */
     public Optional<Output<ReloadTriggersArgs>> reload() {
@@ -223,14 +223,14 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+     * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
      * 
      */
     @Import(name="restart")
     private @Nullable Output<RestartTriggersArgs> restart;
 
     /**
-     * @return Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+     * @return Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
      * 
      */
     public Optional<Output<RestartTriggersArgs>> restart() {
@@ -238,14 +238,14 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
+     * Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
      * 
      */
     @Import(name="state")
     private @Nullable Output<Either<String,MachinePowerState>> state;
 
     /**
-     * @return Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
+     * @return Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
      * 
      */
     public Optional<Output<Either<String,MachinePowerState>>> state() {
@@ -253,14 +253,14 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+     * Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
      * 
      */
     @Import(name="waitForChecks")
     private @Nullable Output<Boolean> waitForChecks;
 
     /**
-     * @return Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+     * @return Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
      * 
      */
     public Optional<Output<Boolean>> waitForChecks() {
@@ -328,7 +328,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param config Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+         * @param config Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
          * 
          * @return builder
          * 
@@ -339,7 +339,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param config Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
+         * @param config Configuration, managed as a whole: a field that the program does not set has its documented default, and any other value is drift. Changing it creates a new version of the Machine.
          * 
          * @return builder
          * 
@@ -401,7 +401,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param forceDestroy Lets the deletion kill the Machine when stopping it fails. Default: `false`.
+         * @param forceDestroy Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
          * 
          * @return builder
          * 
@@ -412,7 +412,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param forceDestroy Lets the deletion kill the Machine when stopping it fails. Default: `false`.
+         * @param forceDestroy Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
          * 
          * @return builder
          * 
@@ -422,7 +422,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param memoryLimitMb Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+         * @param memoryLimitMb Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
          * 
          * @return builder
          * 
@@ -433,7 +433,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param memoryLimitMb Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+         * @param memoryLimitMb Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
          * 
          * @return builder
          * 
@@ -443,7 +443,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minHealthySeconds Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
+         * @param minHealthySeconds Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
          * 
          * @return builder
          * 
@@ -454,7 +454,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minHealthySeconds Seconds that the Machine has to keep running after it was created, updated or started, and after its checks have passed, 0 to 3600. If its program ends meanwhile, the operation fails, also if the program is started again. When left out, 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time, and others with the same image and command, which start later, for at most a third of a second. Machines that end by themselves are not watched.
+         * @param minHealthySeconds Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
          * 
          * @return builder
          * 
@@ -464,7 +464,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Version of the App&#39;s secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
          * 
          * @return builder
          * 
@@ -475,7 +475,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Version of the App&#39;s secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
          * 
          * @return builder
          * 
@@ -485,7 +485,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Version of the App&#39;s secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
          * 
          * @return builder
          * 
@@ -495,7 +495,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Version of the App&#39;s secrets that the Machine must see at least: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
          * 
          * @return builder
          * 
@@ -526,7 +526,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param onUpdateFailure What happens when a new version fails to reach its state or to pass its checks: `&#34;keep&#34;` leaves it in place, for the next update to repair; `&#34;rollback&#34;` restores the previous configuration, for which a third of the update&#39;s time is reserved. The update fails either way. Default: `&#34;keep&#34;`.
+         * @param onUpdateFailure What happens when a new version fails to reach its state or to pass its checks. `&#34;keep&#34;` leaves it in place, and the next update repairs it. `&#34;rollback&#34;` restores the previous configuration; a third of the update&#39;s time is reserved for that. The update fails in both cases. Default: `&#34;keep&#34;`.
          * 
          * @return builder
          * 
@@ -537,7 +537,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param onUpdateFailure What happens when a new version fails to reach its state or to pass its checks: `&#34;keep&#34;` leaves it in place, for the next update to repair; `&#34;rollback&#34;` restores the previous configuration, for which a third of the update&#39;s time is reserved. The update fails either way. Default: `&#34;keep&#34;`.
+         * @param onUpdateFailure What happens when a new version fails to reach its state or to pass its checks. `&#34;keep&#34;` leaves it in place, and the next update repairs it. `&#34;rollback&#34;` restores the previous configuration; a third of the update&#39;s time is reserved for that. The update fails in both cases. Default: `&#34;keep&#34;`.
          * 
          * @return builder
          * 
@@ -547,7 +547,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param onUpdateFailure What happens when a new version fails to reach its state or to pass its checks: `&#34;keep&#34;` leaves it in place, for the next update to repair; `&#34;rollback&#34;` restores the previous configuration, for which a third of the update&#39;s time is reserved. The update fails either way. Default: `&#34;keep&#34;`.
+         * @param onUpdateFailure What happens when a new version fails to reach its state or to pass its checks. `&#34;keep&#34;` leaves it in place, and the next update repairs it. `&#34;rollback&#34;` restores the previous configuration; a third of the update&#39;s time is reserved for that. The update fails in both cases. Default: `&#34;keep&#34;`.
          * 
          * @return builder
          * 
@@ -557,7 +557,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param onUpdateFailure What happens when a new version fails to reach its state or to pass its checks: `&#34;keep&#34;` leaves it in place, for the next update to repair; `&#34;rollback&#34;` restores the previous configuration, for which a third of the update&#39;s time is reserved. The update fails either way. Default: `&#34;keep&#34;`.
+         * @param onUpdateFailure What happens when a new version fails to reach its state or to pass its checks. `&#34;keep&#34;` leaves it in place, and the next update repairs it. `&#34;rollback&#34;` restores the previous configuration; a third of the update&#39;s time is reserved for that. The update fails in both cases. Default: `&#34;keep&#34;`.
          * 
          * @return builder
          * 
@@ -567,7 +567,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param recreate Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+         * @param recreate Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
          * 
          * @return builder
          * 
@@ -578,7 +578,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param recreate Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. Default: `false`.
+         * @param recreate Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
          * 
          * @return builder
          * 
@@ -629,7 +629,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param reload Sends the Machine&#39;s main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+         * @param reload Sends a signal to the Machine&#39;s main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
          * 
          * @return builder
          * 
@@ -640,7 +640,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param reload Sends the Machine&#39;s main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+         * @param reload Sends a signal to the Machine&#39;s main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
          * 
          * @return builder
          * 
@@ -650,7 +650,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param restart Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+         * @param restart Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
          * 
          * @return builder
          * 
@@ -661,7 +661,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param restart Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+         * @param restart Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
          * 
          * @return builder
          * 
@@ -671,7 +671,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param state Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
+         * @param state Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
          * 
          * @return builder
          * 
@@ -682,7 +682,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param state Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
+         * @param state Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
          * 
          * @return builder
          * 
@@ -692,7 +692,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param state Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
+         * @param state Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
          * 
          * @return builder
          * 
@@ -702,7 +702,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param state Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
+         * @param state Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
          * 
          * @return builder
          * 
@@ -712,7 +712,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param waitForChecks Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+         * @param waitForChecks Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
          * 
          * @return builder
          * 
@@ -723,7 +723,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param waitForChecks Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
+         * @param waitForChecks Whether creation and update wait until all checks pass. When left out, they wait if the configuration has checks.
          * 
          * @return builder
          * 

@@ -20,7 +20,7 @@ import javax.annotation.Nullable;
 /**
  * Commands that are run in a Machine when this is created, changed and deleted.
  * 
- * A command that ends with another exit code than 0 fails the operation with the end of its output. One whose answer is lost is never run a second time by itself. There is nothing that could be imported.
+ * If a command&#39;s exit code is not 0, the operation fails with the end of the command&#39;s output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
  * 
  */
 @ResourceType(type="machines:index:MachineCommand")
@@ -82,28 +82,28 @@ public class MachineCommand extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.create);
     }
     /**
-     * Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+     * Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
      * 
      */
     @Export(name="delete", refs={List.class,String.class}, tree="[0,1]")
     private Output</* @Nullable */ List<String>> delete;
 
     /**
-     * @return Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+     * @return Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
      * 
      */
     public Output<Optional<List<String>>> delete() {
         return Codegen.optional(this.delete);
     }
     /**
-     * Exit code of the last command, 0.
+     * Exit code of the last command. It is 0, because any other code fails the operation.
      * 
      */
     @Export(name="exitCode", refs={Integer.class}, tree="[0]")
     private Output</* @Nullable */ Integer> exitCode;
 
     /**
-     * @return Exit code of the last command, 0.
+     * @return Exit code of the last command. It is 0, because any other code fails the operation.
      * 
      */
     public Output<Optional<Integer>> exitCode() {
@@ -138,14 +138,14 @@ public class MachineCommand extends com.pulumi.resources.CustomResource {
         return this.machineId;
     }
     /**
-     * What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
+     * Standard error of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret.
      * 
      */
     @Export(name="stderr", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> stderr;
 
     /**
-     * @return What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
+     * @return Standard error of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret.
      * 
      */
     public Output<Optional<String>> stderr() {
@@ -166,42 +166,42 @@ public class MachineCommand extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.stdin);
     }
     /**
-     * What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
+     * Standard output of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret.
      * 
      */
     @Export(name="stdout", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> stdout;
 
     /**
-     * @return What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
+     * @return Standard output of the last command. It is secret if an input is. In a dynamic resource (`pulumi-machines`) it is always secret, because its host does not report which inputs are secret.
      * 
      */
     public Output<Optional<String>> stdout() {
         return Codegen.optional(this.stdout);
     }
     /**
-     * Time a command may take, for example `&#34;30s&#34;`; 60 s, which is also the most. Default: `&#34;60s&#34;`.
+     * Time that a command may take, for example `&#34;30s&#34;`; at most 60 s. Default: `&#34;60s&#34;`.
      * 
      */
     @Export(name="timeout", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> timeout;
 
     /**
-     * @return Time a command may take, for example `&#34;30s&#34;`; 60 s, which is also the most. Default: `&#34;60s&#34;`.
+     * @return Time that a command may take, for example `&#34;30s&#34;`; at most 60 s. Default: `&#34;60s&#34;`.
      * 
      */
     public Output<Optional<String>> timeout() {
         return Codegen.optional(this.timeout);
     }
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
      * 
      */
     @Export(name="triggers", refs={Map.class,String.class}, tree="[0,1,1]")
     private Output</* @Nullable */ Map<String,String>> triggers;
 
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
      * 
      */
     public Output<Optional<Map<String,String>>> triggers() {

@@ -64,14 +64,14 @@ public final class MachineCommandArgs extends com.pulumi.resources.ResourceArgs 
     }
 
     /**
-     * Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+     * Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
      * 
      */
     @Import(name="delete")
     private @Nullable Output<List<String>> delete;
 
     /**
-     * @return Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+     * @return Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
      * 
      */
     public Optional<Output<List<String>>> delete() {
@@ -109,14 +109,14 @@ public final class MachineCommandArgs extends com.pulumi.resources.ResourceArgs 
     }
 
     /**
-     * Time a command may take, for example `&#34;30s&#34;`; 60 s, which is also the most. Default: `&#34;60s&#34;`.
+     * Time that a command may take, for example `&#34;30s&#34;`; at most 60 s. Default: `&#34;60s&#34;`.
      * 
      */
     @Import(name="timeout")
     private @Nullable Output<String> timeout;
 
     /**
-     * @return Time a command may take, for example `&#34;30s&#34;`; 60 s, which is also the most. Default: `&#34;60s&#34;`.
+     * @return Time that a command may take, for example `&#34;30s&#34;`; at most 60 s. Default: `&#34;60s&#34;`.
      * 
      */
     public Optional<Output<String>> timeout() {
@@ -124,14 +124,14 @@ public final class MachineCommandArgs extends com.pulumi.resources.ResourceArgs 
     }
 
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
      * 
      */
     @Import(name="triggers")
     private @Nullable Output<Map<String,String>> triggers;
 
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
      * 
      */
     public Optional<Output<Map<String,String>>> triggers() {
@@ -259,7 +259,7 @@ public final class MachineCommandArgs extends com.pulumi.resources.ResourceArgs 
         }
 
         /**
-         * @param delete Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+         * @param delete Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
          * 
          * @return builder
          * 
@@ -270,7 +270,7 @@ public final class MachineCommandArgs extends com.pulumi.resources.ResourceArgs 
         }
 
         /**
-         * @param delete Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+         * @param delete Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
          * 
          * @return builder
          * 
@@ -280,7 +280,7 @@ public final class MachineCommandArgs extends com.pulumi.resources.ResourceArgs 
         }
 
         /**
-         * @param delete Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
+         * @param delete Command and arguments to run when this is deleted; if the command fails, this is not deleted. Nothing is run when left out.
          * 
          * @return builder
          * 
@@ -332,7 +332,7 @@ public final class MachineCommandArgs extends com.pulumi.resources.ResourceArgs 
         }
 
         /**
-         * @param timeout Time a command may take, for example `&#34;30s&#34;`; 60 s, which is also the most. Default: `&#34;60s&#34;`.
+         * @param timeout Time that a command may take, for example `&#34;30s&#34;`; at most 60 s. Default: `&#34;60s&#34;`.
          * 
          * @return builder
          * 
@@ -343,7 +343,7 @@ public final class MachineCommandArgs extends com.pulumi.resources.ResourceArgs 
         }
 
         /**
-         * @param timeout Time a command may take, for example `&#34;30s&#34;`; 60 s, which is also the most. Default: `&#34;60s&#34;`.
+         * @param timeout Time that a command may take, for example `&#34;30s&#34;`; at most 60 s. Default: `&#34;60s&#34;`.
          * 
          * @return builder
          * 
@@ -353,7 +353,7 @@ public final class MachineCommandArgs extends com.pulumi.resources.ResourceArgs 
         }
 
         /**
-         * @param triggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+         * @param triggers Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
          * 
          * @return builder
          * 
@@ -364,7 +364,7 @@ public final class MachineCommandArgs extends com.pulumi.resources.ResourceArgs 
         }
 
         /**
-         * @param triggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+         * @param triggers Any values by name, for example a release or a date. When a value is added, changed or removed, the command of `update` is run.
          * 
          * @return builder
          * 

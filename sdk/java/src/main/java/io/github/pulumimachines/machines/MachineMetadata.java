@@ -19,20 +19,20 @@ import javax.annotation.Nullable;
 /**
  * Metadata keys on a Machine that is managed elsewhere.
  * 
- * It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+ * It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
  * 
  */
 @ResourceType(type="machines:index:MachineMetadata")
 public class MachineMetadata extends com.pulumi.resources.CustomResource {
     /**
-     * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+     * Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
      * 
      */
     @Export(name="adopt", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> adopt;
 
     /**
-     * @return Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+     * @return Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
      * 
      */
     public Output<Boolean> adopt() {
@@ -81,14 +81,14 @@ public class MachineMetadata extends com.pulumi.resources.CustomResource {
         return this.machineId;
     }
     /**
-     * Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+     * Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
      * 
      */
     @Export(name="values", refs={Map.class,String.class}, tree="[0,1,1]")
     private Output<Map<String,String>> values;
 
     /**
-     * @return Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+     * @return Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
      * 
      */
     public Output<Map<String,String>> values() {

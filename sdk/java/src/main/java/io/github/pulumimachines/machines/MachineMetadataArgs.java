@@ -20,14 +20,14 @@ public final class MachineMetadataArgs extends com.pulumi.resources.ResourceArgs
     public static final MachineMetadataArgs Empty = new MachineMetadataArgs();
 
     /**
-     * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+     * Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
      * 
      */
     @Import(name="adopt")
     private @Nullable Output<Boolean> adopt;
 
     /**
-     * @return Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+     * @return Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> adopt() {
@@ -65,14 +65,14 @@ public final class MachineMetadataArgs extends com.pulumi.resources.ResourceArgs
     }
 
     /**
-     * Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+     * Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
      * 
      */
     @Import(name="values", required=true)
     private Output<Map<String,String>> values;
 
     /**
-     * @return Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+     * @return Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
      * 
      */
     public Output<Map<String,String>> values() {
@@ -107,7 +107,7 @@ public final class MachineMetadataArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param adopt Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+         * @param adopt Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
          * 
          * @return builder
          * 
@@ -118,7 +118,7 @@ public final class MachineMetadataArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param adopt Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. Default: `false`.
+         * @param adopt Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
          * 
          * @return builder
          * 
@@ -170,7 +170,7 @@ public final class MachineMetadataArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param values Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+         * @param values Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
          * 
          * @return builder
          * 
@@ -181,7 +181,7 @@ public final class MachineMetadataArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param values Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.
+         * @param values Values by key; a value must not be empty. Keys that begin with `pulumi-` or `fly_` are refused. Keys that are not listed here are left alone.
          * 
          * @return builder
          * 

@@ -124,35 +124,35 @@ import java.util.concurrent.CompletableFuture;
 
 public final class MachinesFunctions {
     /**
-     * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
+     * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine accepts no unknown answer.
      * 
      */
     public static Output<CheckCertificateResult> checkCertificate(CheckCertificateArgs args) {
         return checkCertificate(args, InvokeOptions.Empty);
     }
     /**
-     * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
+     * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine accepts no unknown answer.
      * 
      */
     public static CompletableFuture<CheckCertificateResult> checkCertificatePlain(CheckCertificatePlainArgs args) {
         return checkCertificatePlain(args, InvokeOptions.Empty);
     }
     /**
-     * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
+     * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine accepts no unknown answer.
      * 
      */
     public static Output<CheckCertificateResult> checkCertificate(CheckCertificateArgs args, InvokeOptions options) {
         return Deployment.getInstance().invoke("machines:index:checkCertificate", TypeShape.of(CheckCertificateResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
+     * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine accepts no unknown answer.
      * 
      */
     public static Output<CheckCertificateResult> checkCertificate(CheckCertificateArgs args, InvokeOutputOptions options) {
         return Deployment.getInstance().invoke("machines:index:checkCertificate", TypeShape.of(CheckCertificateResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
+     * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine accepts no unknown answer.
      * 
      */
     public static CompletableFuture<CheckCertificateResult> checkCertificatePlain(CheckCertificatePlainArgs args, InvokeOptions options) {
@@ -313,35 +313,35 @@ public final class MachinesFunctions {
         return Deployment.getInstance().invokeAsync("machines:index:getCertificate", TypeShape.of(GetCertificateResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Lists the hostnames of an App that have certificates or ask for them.
+     * Lists the hostnames of an App that have or request certificates.
      * 
      */
     public static Output<GetCertificatesResult> getCertificates(GetCertificatesArgs args) {
         return getCertificates(args, InvokeOptions.Empty);
     }
     /**
-     * Lists the hostnames of an App that have certificates or ask for them.
+     * Lists the hostnames of an App that have or request certificates.
      * 
      */
     public static CompletableFuture<GetCertificatesResult> getCertificatesPlain(GetCertificatesPlainArgs args) {
         return getCertificatesPlain(args, InvokeOptions.Empty);
     }
     /**
-     * Lists the hostnames of an App that have certificates or ask for them.
+     * Lists the hostnames of an App that have or request certificates.
      * 
      */
     public static Output<GetCertificatesResult> getCertificates(GetCertificatesArgs args, InvokeOptions options) {
         return Deployment.getInstance().invoke("machines:index:getCertificates", TypeShape.of(GetCertificatesResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Lists the hostnames of an App that have certificates or ask for them.
+     * Lists the hostnames of an App that have or request certificates.
      * 
      */
     public static Output<GetCertificatesResult> getCertificates(GetCertificatesArgs args, InvokeOutputOptions options) {
         return Deployment.getInstance().invoke("machines:index:getCertificates", TypeShape.of(GetCertificatesResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Lists the hostnames of an App that have certificates or ask for them.
+     * Lists the hostnames of an App that have or request certificates.
      * 
      */
     public static CompletableFuture<GetCertificatesResult> getCertificatesPlain(GetCertificatesPlainArgs args, InvokeOptions options) {
@@ -385,7 +385,7 @@ public final class MachinesFunctions {
     /**
      * Looks up a Machine.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static Output<GetMachineResult> getMachine(GetMachineArgs args) {
@@ -394,7 +394,7 @@ public final class MachinesFunctions {
     /**
      * Looks up a Machine.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static CompletableFuture<GetMachineResult> getMachinePlain(GetMachinePlainArgs args) {
@@ -403,7 +403,7 @@ public final class MachinesFunctions {
     /**
      * Looks up a Machine.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static Output<GetMachineResult> getMachine(GetMachineArgs args, InvokeOptions options) {
@@ -412,7 +412,7 @@ public final class MachinesFunctions {
     /**
      * Looks up a Machine.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static Output<GetMachineResult> getMachine(GetMachineArgs args, InvokeOutputOptions options) {
@@ -421,7 +421,7 @@ public final class MachinesFunctions {
     /**
      * Looks up a Machine.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static CompletableFuture<GetMachineResult> getMachinePlain(GetMachinePlainArgs args, InvokeOptions options) {
@@ -605,7 +605,7 @@ public final class MachinesFunctions {
     /**
      * Lists the versions of a Machine&#39;s configuration, newest first.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static Output<GetMachineVersionsResult> getMachineVersions(GetMachineVersionsArgs args) {
@@ -614,7 +614,7 @@ public final class MachinesFunctions {
     /**
      * Lists the versions of a Machine&#39;s configuration, newest first.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static CompletableFuture<GetMachineVersionsResult> getMachineVersionsPlain(GetMachineVersionsPlainArgs args) {
@@ -623,7 +623,7 @@ public final class MachinesFunctions {
     /**
      * Lists the versions of a Machine&#39;s configuration, newest first.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static Output<GetMachineVersionsResult> getMachineVersions(GetMachineVersionsArgs args, InvokeOptions options) {
@@ -632,7 +632,7 @@ public final class MachinesFunctions {
     /**
      * Lists the versions of a Machine&#39;s configuration, newest first.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static Output<GetMachineVersionsResult> getMachineVersions(GetMachineVersionsArgs args, InvokeOutputOptions options) {
@@ -641,7 +641,7 @@ public final class MachinesFunctions {
     /**
      * Lists the versions of a Machine&#39;s configuration, newest first.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static CompletableFuture<GetMachineVersionsResult> getMachineVersionsPlain(GetMachineVersionsPlainArgs args, InvokeOptions options) {
@@ -650,7 +650,7 @@ public final class MachinesFunctions {
     /**
      * Lists the Machines of an App.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static Output<GetMachinesResult> getMachines(GetMachinesArgs args) {
@@ -659,7 +659,7 @@ public final class MachinesFunctions {
     /**
      * Lists the Machines of an App.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static CompletableFuture<GetMachinesResult> getMachinesPlain(GetMachinesPlainArgs args) {
@@ -668,7 +668,7 @@ public final class MachinesFunctions {
     /**
      * Lists the Machines of an App.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static Output<GetMachinesResult> getMachines(GetMachinesArgs args, InvokeOptions options) {
@@ -677,7 +677,7 @@ public final class MachinesFunctions {
     /**
      * Lists the Machines of an App.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static Output<GetMachinesResult> getMachines(GetMachinesArgs args, InvokeOutputOptions options) {
@@ -686,14 +686,14 @@ public final class MachinesFunctions {
     /**
      * Lists the Machines of an App.
      * 
-     * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
+     * Values of `env`, files and headers are returned as they are, and none is marked as secret. If they are secret, pass the answer through `pulumi.secret(…)`.
      * 
      */
     public static CompletableFuture<GetMachinesResult> getMachinesPlain(GetMachinesPlainArgs args, InvokeOptions options) {
         return Deployment.getInstance().invokeAsync("machines:index:getMachines", TypeShape.of(GetMachinesResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Lists the Machines of an organization, the ones that changed longest ago first.
+     * Lists the Machines of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
      * 
@@ -702,7 +702,7 @@ public final class MachinesFunctions {
         return getOrgMachines(GetOrgMachinesArgs.Empty, InvokeOptions.Empty);
     }
     /**
-     * Lists the Machines of an organization, the ones that changed longest ago first.
+     * Lists the Machines of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
      * 
@@ -711,7 +711,7 @@ public final class MachinesFunctions {
         return getOrgMachinesPlain(GetOrgMachinesPlainArgs.Empty, InvokeOptions.Empty);
     }
     /**
-     * Lists the Machines of an organization, the ones that changed longest ago first.
+     * Lists the Machines of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
      * 
@@ -720,7 +720,7 @@ public final class MachinesFunctions {
         return getOrgMachines(args, InvokeOptions.Empty);
     }
     /**
-     * Lists the Machines of an organization, the ones that changed longest ago first.
+     * Lists the Machines of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
      * 
@@ -729,7 +729,7 @@ public final class MachinesFunctions {
         return getOrgMachinesPlain(args, InvokeOptions.Empty);
     }
     /**
-     * Lists the Machines of an organization, the ones that changed longest ago first.
+     * Lists the Machines of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
      * 
@@ -738,7 +738,7 @@ public final class MachinesFunctions {
         return Deployment.getInstance().invoke("machines:index:getOrgMachines", TypeShape.of(GetOrgMachinesResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Lists the Machines of an organization, the ones that changed longest ago first.
+     * Lists the Machines of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
      * 
@@ -747,7 +747,7 @@ public final class MachinesFunctions {
         return Deployment.getInstance().invoke("machines:index:getOrgMachines", TypeShape.of(GetOrgMachinesResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Lists the Machines of an organization, the ones that changed longest ago first.
+     * Lists the Machines of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
      * 
@@ -756,7 +756,7 @@ public final class MachinesFunctions {
         return Deployment.getInstance().invokeAsync("machines:index:getOrgMachines", TypeShape.of(GetOrgMachinesResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Lists the volumes of an organization, the ones that changed longest ago first.
+     * Lists the volumes of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
      * 
@@ -765,7 +765,7 @@ public final class MachinesFunctions {
         return getOrgVolumes(GetOrgVolumesArgs.Empty, InvokeOptions.Empty);
     }
     /**
-     * Lists the volumes of an organization, the ones that changed longest ago first.
+     * Lists the volumes of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
      * 
@@ -774,7 +774,7 @@ public final class MachinesFunctions {
         return getOrgVolumesPlain(GetOrgVolumesPlainArgs.Empty, InvokeOptions.Empty);
     }
     /**
-     * Lists the volumes of an organization, the ones that changed longest ago first.
+     * Lists the volumes of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
      * 
@@ -783,7 +783,7 @@ public final class MachinesFunctions {
         return getOrgVolumes(args, InvokeOptions.Empty);
     }
     /**
-     * Lists the volumes of an organization, the ones that changed longest ago first.
+     * Lists the volumes of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
      * 
@@ -792,7 +792,7 @@ public final class MachinesFunctions {
         return getOrgVolumesPlain(args, InvokeOptions.Empty);
     }
     /**
-     * Lists the volumes of an organization, the ones that changed longest ago first.
+     * Lists the volumes of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
      * 
@@ -801,7 +801,7 @@ public final class MachinesFunctions {
         return Deployment.getInstance().invoke("machines:index:getOrgVolumes", TypeShape.of(GetOrgVolumesResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Lists the volumes of an organization, the ones that changed longest ago first.
+     * Lists the volumes of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
      * 
@@ -810,7 +810,7 @@ public final class MachinesFunctions {
         return Deployment.getInstance().invoke("machines:index:getOrgVolumes", TypeShape.of(GetOrgVolumesResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Lists the volumes of an organization, the ones that changed longest ago first.
+     * Lists the volumes of an organization, in the order of their last change, the oldest first.
      * 
      * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
      * 
@@ -1526,35 +1526,35 @@ public final class MachinesFunctions {
         return Deployment.getInstance().invokeAsync("machines:index:verify", TypeShape.of(VerifyResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer.
+     * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or the present state if the engine accepts no unknown answer.
      * 
      */
     public static Output<WaitForMachineResult> waitForMachine(WaitForMachineArgs args) {
         return waitForMachine(args, InvokeOptions.Empty);
     }
     /**
-     * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer.
+     * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or the present state if the engine accepts no unknown answer.
      * 
      */
     public static CompletableFuture<WaitForMachineResult> waitForMachinePlain(WaitForMachinePlainArgs args) {
         return waitForMachinePlain(args, InvokeOptions.Empty);
     }
     /**
-     * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer.
+     * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or the present state if the engine accepts no unknown answer.
      * 
      */
     public static Output<WaitForMachineResult> waitForMachine(WaitForMachineArgs args, InvokeOptions options) {
         return Deployment.getInstance().invoke("machines:index:waitForMachine", TypeShape.of(WaitForMachineResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer.
+     * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or the present state if the engine accepts no unknown answer.
      * 
      */
     public static Output<WaitForMachineResult> waitForMachine(WaitForMachineArgs args, InvokeOutputOptions options) {
         return Deployment.getInstance().invoke("machines:index:waitForMachine", TypeShape.of(WaitForMachineResult.class), args, Utilities.withVersion(options));
     }
     /**
-     * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer.
+     * Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or the present state if the engine accepts no unknown answer.
      * 
      */
     public static CompletableFuture<WaitForMachineResult> waitForMachinePlain(WaitForMachinePlainArgs args, InvokeOptions options) {

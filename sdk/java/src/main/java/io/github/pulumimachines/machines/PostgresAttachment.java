@@ -19,7 +19,7 @@ import javax.annotation.Nullable;
 /**
  * Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
  * 
- * An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
+ * An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
  * 
  */
 @ResourceType(type="machines:index:PostgresAttachment")
@@ -81,14 +81,14 @@ public class PostgresAttachment extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.database);
     }
     /**
-     * Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+     * Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
      * 
      */
     @Export(name="password", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> password;
 
     /**
-     * @return Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+     * @return Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
      * 
      */
     public Output<Optional<String>> password() {
@@ -109,14 +109,14 @@ public class PostgresAttachment extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.secretDigest);
     }
     /**
-     * Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+     * Name of the App&#39;s secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
      * 
      */
     @Export(name="secretName", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> secretName;
 
     /**
-     * @return Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+     * @return Name of the App&#39;s secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
      * 
      */
     public Output<Optional<String>> secretName() {
@@ -137,14 +137,14 @@ public class PostgresAttachment extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.secretUpdatedAt);
     }
     /**
-     * Version of the App&#39;s secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.
+     * Version of the App&#39;s secrets since the secret was set; 0 if none was set. A Machine with this as `minSecretsVersion` gets the secret.
      * 
      */
     @Export(name="secretsVersion", refs={Integer.class}, tree="[0]")
     private Output<Integer> secretsVersion;
 
     /**
-     * @return Version of the App&#39;s secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.
+     * @return Version of the App&#39;s secrets since the secret was set; 0 if none was set. A Machine with this as `minSecretsVersion` gets the secret.
      * 
      */
     public Output<Integer> secretsVersion() {

@@ -62,14 +62,14 @@ public final class PostgresAttachmentArgs extends com.pulumi.resources.ResourceA
     }
 
     /**
-     * Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+     * Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
      * 
      */
     @Import(name="password")
     private @Nullable Output<String> password;
 
     /**
-     * @return Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+     * @return Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
      * 
      */
     public Optional<Output<String>> password() {
@@ -77,14 +77,14 @@ public final class PostgresAttachmentArgs extends com.pulumi.resources.ResourceA
     }
 
     /**
-     * Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+     * Name of the App&#39;s secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
      * 
      */
     @Import(name="secretName")
     private @Nullable Output<String> secretName;
 
     /**
-     * @return Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+     * @return Name of the App&#39;s secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
      * 
      */
     public Optional<Output<String>> secretName() {
@@ -215,7 +215,7 @@ public final class PostgresAttachmentArgs extends com.pulumi.resources.ResourceA
         }
 
         /**
-         * @param password Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+         * @param password Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
          * 
          * @return builder
          * 
@@ -226,7 +226,7 @@ public final class PostgresAttachmentArgs extends com.pulumi.resources.ResourceA
         }
 
         /**
-         * @param password Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
+         * @param password Password of `user`: the `password` of the PostgresUser. With it, a new password is also written to the secret. When left out, it is read from the service.
          * 
          * @return builder
          * 
@@ -236,7 +236,7 @@ public final class PostgresAttachmentArgs extends com.pulumi.resources.ResourceA
         }
 
         /**
-         * @param secretName Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+         * @param secretName Name of the App&#39;s secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
          * 
          * @return builder
          * 
@@ -247,7 +247,7 @@ public final class PostgresAttachmentArgs extends com.pulumi.resources.ResourceA
         }
 
         /**
-         * @param secretName Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
+         * @param secretName Name of the App&#39;s secret that gets the connection URI, for example `DATABASE_URL`. No secret is set when left out.
          * 
          * @return builder
          * 

@@ -21,7 +21,7 @@ import javax.annotation.Nullable;
 /**
  * A backup of a Postgres cluster, taken when the resource is created.
  * 
- * The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
+ * The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
  * 
  */
 @ResourceType(type="machines:index:PostgresBackup")
@@ -55,14 +55,14 @@ public class PostgresBackup extends com.pulumi.resources.CustomResource {
         return this.cluster;
     }
     /**
-     * True once the service lists it no longer: it cannot be restored any more.
+     * True once the service no longer lists it: it can no longer be restored.
      * 
      */
     @Export(name="expired", refs={Boolean.class}, tree="[0]")
     private Output</* @Nullable */ Boolean> expired;
 
     /**
-     * @return True once the service lists it no longer: it cannot be restored any more.
+     * @return True once the service no longer lists it: it can no longer be restored.
      * 
      */
     public Output<Optional<Boolean>> expired() {
@@ -125,14 +125,14 @@ public class PostgresBackup extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.status);
     }
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
      * 
      */
     @Export(name="triggers", refs={Map.class,String.class}, tree="[0,1,1]")
     private Output</* @Nullable */ Map<String,String>> triggers;
 
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
      * 
      */
     public Output<Optional<Map<String,String>>> triggers() {

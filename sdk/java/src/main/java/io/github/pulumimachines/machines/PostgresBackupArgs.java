@@ -36,14 +36,14 @@ public final class PostgresBackupArgs extends com.pulumi.resources.ResourceArgs 
     }
 
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
      * 
      */
     @Import(name="triggers")
     private @Nullable Output<Map<String,String>> triggers;
 
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
      * 
      */
     public Optional<Output<Map<String,String>>> triggers() {
@@ -113,7 +113,7 @@ public final class PostgresBackupArgs extends com.pulumi.resources.ResourceArgs 
         }
 
         /**
-         * @param triggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+         * @param triggers Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
          * 
          * @return builder
          * 
@@ -124,7 +124,7 @@ public final class PostgresBackupArgs extends com.pulumi.resources.ResourceArgs 
         }
 
         /**
-         * @param triggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+         * @param triggers Any values by name, for example a release or a date. When a value is added, changed or removed, another backup is created.
          * 
          * @return builder
          * 

@@ -22,7 +22,7 @@ import javax.annotation.Nullable;
 /**
  * A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
  * 
- * No setting of a cluster can be changed in place, so every change replaces it, and with it all data: `deletionProtection` has to be switched off first.
+ * No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
  * 
  */
 @ResourceType(type="machines:index:PostgresCluster")
@@ -84,14 +84,14 @@ public class PostgresCluster extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.createdAt);
     }
     /**
-     * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+     * Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
      * 
      */
     @Export(name="deletionProtection", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> deletionProtection;
 
     /**
-     * @return Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+     * @return Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
      * 
      */
     public Output<Boolean> deletionProtection() {
@@ -154,14 +154,14 @@ public class PostgresCluster extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.diskSizeGb);
     }
     /**
-     * Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+     * Creates the cluster as a copy of another one&#39;s present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
      * 
      */
     @Export(name="fork", refs={PostgresClusterFork.class}, tree="[0]")
     private Output</* @Nullable */ PostgresClusterFork> fork;
 
     /**
-     * @return Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+     * @return Creates the cluster as a copy of another one&#39;s present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
      * 
      */
     public Output<Optional<PostgresClusterFork>> fork() {
@@ -350,14 +350,14 @@ public class PostgresCluster extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.replicas);
     }
     /**
-     * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+     * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
      * 
      */
     @Export(name="restore", refs={PostgresClusterRestore.class}, tree="[0]")
     private Output</* @Nullable */ PostgresClusterRestore> restore;
 
     /**
-     * @return Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+     * @return Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
      * 
      */
     public Output<Optional<PostgresClusterRestore>> restore() {

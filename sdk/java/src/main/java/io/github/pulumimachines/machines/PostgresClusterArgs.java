@@ -26,14 +26,14 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
     public static final PostgresClusterArgs Empty = new PostgresClusterArgs();
 
     /**
-     * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+     * Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
      * 
      */
     @Import(name="deletionProtection")
     private @Nullable Output<Boolean> deletionProtection;
 
     /**
-     * @return Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+     * @return Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
      * 
      */
     public Optional<Output<Boolean>> deletionProtection() {
@@ -56,14 +56,14 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
     }
 
     /**
-     * Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+     * Creates the cluster as a copy of another one&#39;s present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
      * 
      */
     @Import(name="fork")
     private @Nullable Output<PostgresClusterForkArgs> fork;
 
     /**
-     * @return Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+     * @return Creates the cluster as a copy of another one&#39;s present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
      * 
      */
     public Optional<Output<PostgresClusterForkArgs>> fork() {
@@ -146,14 +146,14 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
     }
 
     /**
-     * Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
+     * Whether the extension PostGIS may be installed later; false when left out. Changing it replaces the cluster.
      * 
      */
     @Import(name="postgisEnabled")
     private @Nullable Output<Boolean> postgisEnabled;
 
     /**
-     * @return Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
+     * @return Whether the extension PostGIS may be installed later; false when left out. Changing it replaces the cluster.
      * 
      */
     public Optional<Output<Boolean>> postgisEnabled() {
@@ -176,14 +176,14 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
     }
 
     /**
-     * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+     * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
      * 
      */
     @Import(name="restore")
     private @Nullable Output<PostgresClusterRestoreArgs> restore;
 
     /**
-     * @return Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+     * @return Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
      * 
      */
     public Optional<Output<PostgresClusterRestoreArgs>> restore() {
@@ -225,7 +225,7 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param deletionProtection Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+         * @param deletionProtection Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
          * 
          * @return builder
          * 
@@ -236,7 +236,7 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param deletionProtection Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. Default: `true`.
+         * @param deletionProtection Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
          * 
          * @return builder
          * 
@@ -267,7 +267,7 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param fork Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+         * @param fork Creates the cluster as a copy of another one&#39;s present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
          * 
          * @return builder
          * 
@@ -278,7 +278,7 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param fork Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+         * @param fork Creates the cluster as a copy of another one&#39;s present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
          * 
          * @return builder
          * 
@@ -453,7 +453,7 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param postgisEnabled Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
+         * @param postgisEnabled Whether the extension PostGIS may be installed later; false when left out. Changing it replaces the cluster.
          * 
          * @return builder
          * 
@@ -464,7 +464,7 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param postgisEnabled Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
+         * @param postgisEnabled Whether the extension PostGIS may be installed later; false when left out. Changing it replaces the cluster.
          * 
          * @return builder
          * 
@@ -515,7 +515,7 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param restore Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+         * @param restore Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
          * 
          * @return builder
          * 
@@ -526,7 +526,7 @@ public final class PostgresClusterArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param restore Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+         * @param restore Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
          * 
          * @return builder
          * 

@@ -22,14 +22,14 @@ import javax.annotation.Nullable;
 @ResourceType(type="machines:index:PostgresDatabase")
 public class PostgresDatabase extends com.pulumi.resources.CustomResource {
     /**
-     * Lets a change that replaces the database destroy its data. Default: `false`.
+     * Allows a change that replaces the database and destroys its data. Default: `false`.
      * 
      */
     @Export(name="allowDataLoss", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> allowDataLoss;
 
     /**
-     * @return Lets a change that replaces the database destroy its data. Default: `false`.
+     * @return Allows a change that replaces the database and destroys its data. Default: `false`.
      * 
      */
     public Output<Boolean> allowDataLoss() {

@@ -19,14 +19,14 @@ public final class PostgresDatabaseArgs extends com.pulumi.resources.ResourceArg
     public static final PostgresDatabaseArgs Empty = new PostgresDatabaseArgs();
 
     /**
-     * Lets a change that replaces the database destroy its data. Default: `false`.
+     * Allows a change that replaces the database and destroys its data. Default: `false`.
      * 
      */
     @Import(name="allowDataLoss")
     private @Nullable Output<Boolean> allowDataLoss;
 
     /**
-     * @return Lets a change that replaces the database destroy its data. Default: `false`.
+     * @return Allows a change that replaces the database and destroys its data. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> allowDataLoss() {
@@ -90,7 +90,7 @@ public final class PostgresDatabaseArgs extends com.pulumi.resources.ResourceArg
         }
 
         /**
-         * @param allowDataLoss Lets a change that replaces the database destroy its data. Default: `false`.
+         * @param allowDataLoss Allows a change that replaces the database and destroys its data. Default: `false`.
          * 
          * @return builder
          * 
@@ -101,7 +101,7 @@ public final class PostgresDatabaseArgs extends com.pulumi.resources.ResourceArg
         }
 
         /**
-         * @param allowDataLoss Lets a change that replaces the database destroy its data. Default: `false`.
+         * @param allowDataLoss Allows a change that replaces the database and destroys its data. Default: `false`.
          * 
          * @return builder
          * 

@@ -37,14 +37,14 @@ public class PostgresExtension extends com.pulumi.resources.CustomResource {
         return this.cluster;
     }
     /**
-     * Whether to create the schema if it does not exist; used at creation. Default: `false`.
+     * Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
      * 
      */
     @Export(name="createSchema", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> createSchema;
 
     /**
-     * @return Whether to create the schema if it does not exist; used at creation. Default: `false`.
+     * @return Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
      * 
      */
     public Output<Boolean> createSchema() {
@@ -65,14 +65,14 @@ public class PostgresExtension extends com.pulumi.resources.CustomResource {
         return this.database;
     }
     /**
-     * Lets the removal of the extension also remove everything that depends on it, tables&#39; columns included. Default: `false`.
+     * Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
      * 
      */
     @Export(name="forceDestroy", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> forceDestroy;
 
     /**
-     * @return Lets the removal of the extension also remove everything that depends on it, tables&#39; columns included. Default: `false`.
+     * @return Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
      * 
      */
     public Output<Boolean> forceDestroy() {

@@ -34,14 +34,14 @@ public final class PostgresExtensionArgs extends com.pulumi.resources.ResourceAr
     }
 
     /**
-     * Whether to create the schema if it does not exist; used at creation. Default: `false`.
+     * Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
      * 
      */
     @Import(name="createSchema")
     private @Nullable Output<Boolean> createSchema;
 
     /**
-     * @return Whether to create the schema if it does not exist; used at creation. Default: `false`.
+     * @return Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> createSchema() {
@@ -64,14 +64,14 @@ public final class PostgresExtensionArgs extends com.pulumi.resources.ResourceAr
     }
 
     /**
-     * Lets the removal of the extension also remove everything that depends on it, tables&#39; columns included. Default: `false`.
+     * Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
      * 
      */
     @Import(name="forceDestroy")
     private @Nullable Output<Boolean> forceDestroy;
 
     /**
-     * @return Lets the removal of the extension also remove everything that depends on it, tables&#39; columns included. Default: `false`.
+     * @return Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> forceDestroy() {
@@ -159,7 +159,7 @@ public final class PostgresExtensionArgs extends com.pulumi.resources.ResourceAr
         }
 
         /**
-         * @param createSchema Whether to create the schema if it does not exist; used at creation. Default: `false`.
+         * @param createSchema Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
          * 
          * @return builder
          * 
@@ -170,7 +170,7 @@ public final class PostgresExtensionArgs extends com.pulumi.resources.ResourceAr
         }
 
         /**
-         * @param createSchema Whether to create the schema if it does not exist; used at creation. Default: `false`.
+         * @param createSchema Whether to create the schema if it does not exist. Used only at creation. Default: `false`.
          * 
          * @return builder
          * 
@@ -201,7 +201,7 @@ public final class PostgresExtensionArgs extends com.pulumi.resources.ResourceAr
         }
 
         /**
-         * @param forceDestroy Lets the removal of the extension also remove everything that depends on it, tables&#39; columns included. Default: `false`.
+         * @param forceDestroy Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
          * 
          * @return builder
          * 
@@ -212,7 +212,7 @@ public final class PostgresExtensionArgs extends com.pulumi.resources.ResourceAr
         }
 
         /**
-         * @param forceDestroy Lets the removal of the extension also remove everything that depends on it, tables&#39; columns included. Default: `false`.
+         * @param forceDestroy Allows removing the extension together with everything that depends on it, including columns of tables. Default: `false`.
          * 
          * @return builder
          * 

@@ -37,14 +37,14 @@ public final class PostgresUserArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Whether a new password ends the sessions the user has open. Default: `false`.
+     * Whether a new password ends the user&#39;s open sessions. Default: `false`.
      * 
      */
     @Import(name="killSessions")
     private @Nullable Output<Boolean> killSessions;
 
     /**
-     * @return Whether a new password ends the sessions the user has open. Default: `false`.
+     * @return Whether a new password ends the user&#39;s open sessions. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> killSessions() {
@@ -52,14 +52,14 @@ public final class PostgresUserArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
+     * Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
      * 
      */
     @Import(name="role", required=true)
     private Output<Either<String,PostgresUserRole>> role;
 
     /**
-     * @return Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
+     * @return Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
      * 
      */
     public Output<Either<String,PostgresUserRole>> role() {
@@ -67,14 +67,14 @@ public final class PostgresUserArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, the user gets a new password.
      * 
      */
     @Import(name="rotationTriggers")
     private @Nullable Output<Map<String,String>> rotationTriggers;
 
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, the user gets a new password.
      * 
      */
     public Optional<Output<Map<String,String>>> rotationTriggers() {
@@ -146,7 +146,7 @@ public final class PostgresUserArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param killSessions Whether a new password ends the sessions the user has open. Default: `false`.
+         * @param killSessions Whether a new password ends the user&#39;s open sessions. Default: `false`.
          * 
          * @return builder
          * 
@@ -157,7 +157,7 @@ public final class PostgresUserArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param killSessions Whether a new password ends the sessions the user has open. Default: `false`.
+         * @param killSessions Whether a new password ends the user&#39;s open sessions. Default: `false`.
          * 
          * @return builder
          * 
@@ -167,7 +167,7 @@ public final class PostgresUserArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param role Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
+         * @param role Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
          * 
          * @return builder
          * 
@@ -178,7 +178,7 @@ public final class PostgresUserArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param role Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
+         * @param role Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
          * 
          * @return builder
          * 
@@ -188,7 +188,7 @@ public final class PostgresUserArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param role Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
+         * @param role Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
          * 
          * @return builder
          * 
@@ -198,7 +198,7 @@ public final class PostgresUserArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param role Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
+         * @param role Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
          * 
          * @return builder
          * 
@@ -208,7 +208,7 @@ public final class PostgresUserArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param rotationTriggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
+         * @param rotationTriggers Any values by name, for example a release or a date. When a value is added, changed or removed, the user gets a new password.
          * 
          * @return builder
          * 
@@ -219,7 +219,7 @@ public final class PostgresUserArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param rotationTriggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
+         * @param rotationTriggers Any values by name, for example a release or a date. When a value is added, changed or removed, the user gets a new password.
          * 
          * @return builder
          * 

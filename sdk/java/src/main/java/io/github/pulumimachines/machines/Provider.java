@@ -11,7 +11,7 @@ import io.github.pulumimachines.machines.Utilities;
 import javax.annotation.Nullable;
 
 /**
- * How the service is reached. Whatever is left out comes from the environment; what is not there either has its default.
+ * How the service is reached. A setting that is left out comes from the environment; if it is not there either, it has its default.
  * 
  */
 @ResourceType(type="pulumi:providers:machines")

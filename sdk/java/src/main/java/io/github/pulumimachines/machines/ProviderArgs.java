@@ -18,14 +18,14 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
     public static final ProviderArgs Empty = new ProviderArgs();
 
     /**
-     * Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+     * Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
      * 
      */
     @Import(name="allowMissingApps", json=true)
     private @Nullable Output<Boolean> allowMissingApps;
 
     /**
-     * @return Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+     * @return Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> allowMissingApps() {
@@ -48,14 +48,14 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Name of the header that carries a lease&#39;s nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
+     * Name of the header that carries a lease&#39;s nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
      * 
      */
     @Import(name="leaseHeader")
     private @Nullable Output<String> leaseHeader;
 
     /**
-     * @return Name of the header that carries a lease&#39;s nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
+     * @return Name of the header that carries a lease&#39;s nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
      * 
      */
     public Optional<Output<String>> leaseHeader() {
@@ -63,14 +63,14 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+     * How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
      * 
      */
     @Import(name="maxUnavailable")
     private @Nullable Output<String> maxUnavailable;
 
     /**
-     * @return How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+     * @return How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
      * 
      */
     public Optional<Output<String>> maxUnavailable() {
@@ -78,14 +78,14 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+     * Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine&#39;s own `minHealthySeconds` takes precedence. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
      * 
      */
     @Import(name="minHealthySeconds", json=true)
     private @Nullable Output<Integer> minHealthySeconds;
 
     /**
-     * @return Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+     * @return Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine&#39;s own `minHealthySeconds` takes precedence. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
      * 
      */
     public Optional<Output<Integer>> minHealthySeconds() {
@@ -93,14 +93,14 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Slug of the organization Apps are created in. `personal` is the token&#39;s own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+     * Slug of the organization in which Apps are created. `personal` is the token&#39;s own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
      * 
      */
     @Import(name="organization")
     private @Nullable Output<String> organization;
 
     /**
-     * @return Slug of the organization Apps are created in. `personal` is the token&#39;s own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+     * @return Slug of the organization in which Apps are created. `personal` is the token&#39;s own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
      * 
      */
     public Optional<Output<String>> organization() {
@@ -108,14 +108,14 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+     * Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
      * 
      */
     @Import(name="previewRequiresService", json=true)
     private @Nullable Output<Boolean> previewRequiresService;
 
     /**
-     * @return Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+     * @return Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> previewRequiresService() {
@@ -123,14 +123,14 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
+     * Seconds that a request may take, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
      * 
      */
     @Import(name="requestTimeoutSeconds", json=true)
     private @Nullable Output<Integer> requestTimeoutSeconds;
 
     /**
-     * @return Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
+     * @return Seconds that a request may take, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
      * 
      */
     public Optional<Output<Integer>> requestTimeoutSeconds() {
@@ -138,14 +138,14 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
+     * How often a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
      * 
      */
     @Import(name="retries", json=true)
     private @Nullable Output<Integer> retries;
 
     /**
-     * @return Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
+     * @return How often a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
      * 
      */
     public Optional<Output<Integer>> retries() {
@@ -201,7 +201,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param allowMissingApps Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+         * @param allowMissingApps Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
          * 
          * @return builder
          * 
@@ -212,7 +212,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param allowMissingApps Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+         * @param allowMissingApps Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
          * 
          * @return builder
          * 
@@ -243,7 +243,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param leaseHeader Name of the header that carries a lease&#39;s nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
+         * @param leaseHeader Name of the header that carries a lease&#39;s nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
          * 
          * @return builder
          * 
@@ -254,7 +254,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param leaseHeader Name of the header that carries a lease&#39;s nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
+         * @param leaseHeader Name of the header that carries a lease&#39;s nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
          * 
          * @return builder
          * 
@@ -264,7 +264,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param maxUnavailable How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+         * @param maxUnavailable How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
          * 
          * @return builder
          * 
@@ -275,7 +275,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param maxUnavailable How many Machines of an App an `up` may take down at a time: a number, or a percentage such as `25%`; at least one. A third when not set; `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
+         * @param maxUnavailable How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
          * 
          * @return builder
          * 
@@ -285,7 +285,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minHealthySeconds Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+         * @param minHealthySeconds Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine&#39;s own `minHealthySeconds` takes precedence. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
          * 
          * @return builder
          * 
@@ -296,7 +296,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minHealthySeconds Seconds that a Machine whose checks are not awaited has to keep running after its start, 0 to 3600, where its own `minHealthySeconds` is left out. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
+         * @param minHealthySeconds Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine&#39;s own `minHealthySeconds` takes precedence. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
          * 
          * @return builder
          * 
@@ -306,7 +306,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param organization Slug of the organization Apps are created in. `personal` is the token&#39;s own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+         * @param organization Slug of the organization in which Apps are created. `personal` is the token&#39;s own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
          * 
          * @return builder
          * 
@@ -317,7 +317,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param organization Slug of the organization Apps are created in. `personal` is the token&#39;s own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
+         * @param organization Slug of the organization in which Apps are created. `personal` is the token&#39;s own organization, whatever its slug is. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
          * 
          * @return builder
          * 
@@ -327,7 +327,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param previewRequiresService Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+         * @param previewRequiresService Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
          * 
          * @return builder
          * 
@@ -338,7 +338,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param previewRequiresService Fail a preview when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
+         * @param previewRequiresService Makes a preview fail when the service does not answer. Otherwise the preview warns that it has not checked names, regions, capacity and organization. Set it in CI. Environment: `MACHINES_PREVIEW_REQUIRES_SERVICE`. Default: `false`.
          * 
          * @return builder
          * 
@@ -348,7 +348,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param requestTimeoutSeconds Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
+         * @param requestTimeoutSeconds Seconds that a request may take, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
          * 
          * @return builder
          * 
@@ -359,7 +359,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param requestTimeoutSeconds Seconds until an answer must have come, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
+         * @param requestTimeoutSeconds Seconds that a request may take, 1 to 600. Environment: `MACHINES_REQUEST_TIMEOUT_SECONDS`. Default: `30`.
          * 
          * @return builder
          * 
@@ -369,7 +369,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param retries Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
+         * @param retries How often a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
          * 
          * @return builder
          * 
@@ -380,7 +380,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param retries Times a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
+         * @param retries How often a request is repeated after a failure that allows it, 0 to 20. Environment: `MACHINES_RETRIES`. Default: `5`.
          * 
          * @return builder
          * 

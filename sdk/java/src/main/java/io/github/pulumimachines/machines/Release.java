@@ -15,22 +15,22 @@ import java.util.Optional;
 import javax.annotation.Nullable;
 
 /**
- * The release of a stack: an image by its digest, with the configuration that travels.
+ * The release of a stack: an image by its digest, and the configuration that is promoted with it.
  * 
- * It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` answers the record that the next stack adopts.
+ * It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` returns the record that the next stack adopts.
  * 
  */
 @ResourceType(type="machines:index:Release")
 public class Release extends com.pulumi.resources.ComponentResource {
     /**
-     * Digest of the image; empty in the stack in which the release begins, because its Machines report it.
+     * Digest of the image. It is empty in the stack in which the release begins, because there the Machines report it.
      * 
      */
     @Export(name="digest", refs={String.class}, tree="[0]")
     private Output<String> digest;
 
     /**
-     * @return Digest of the image; empty in the stack in which the release begins, because its Machines report it.
+     * @return Digest of the image. It is empty in the stack in which the release begins, because there the Machines report it.
      * 
      */
     public Output<String> digest() {
@@ -51,28 +51,28 @@ public class Release extends com.pulumi.resources.ComponentResource {
         return this.hash;
     }
     /**
-     * Image for the Machines: where the release begins as the program has it, in every stack after that with its digest.
+     * Image for the Machines. In the stack in which the release begins, it is the program&#39;s reference; in every later stack, it has the digest.
      * 
      */
     @Export(name="image", refs={String.class}, tree="[0]")
     private Output<String> image;
 
     /**
-     * @return Image for the Machines: where the release begins as the program has it, in every stack after that with its digest.
+     * @return Image for the Machines. In the stack in which the release begins, it is the program&#39;s reference; in every later stack, it has the digest.
      * 
      */
     public Output<String> image() {
         return this.image;
     }
     /**
-     * When it was promoted, in RFC 3339.
+     * RFC 3339 time at which it was promoted.
      * 
      */
     @Export(name="promotedAt", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> promotedAt;
 
     /**
-     * @return When it was promoted, in RFC 3339.
+     * @return RFC 3339 time at which it was promoted.
      * 
      */
     public Output<Optional<String>> promotedAt() {
@@ -93,14 +93,14 @@ public class Release extends com.pulumi.resources.ComponentResource {
         return Codegen.optional(this.promotedBy);
     }
     /**
-     * Configuration that travels with the image.
+     * Configuration that is promoted with the image.
      * 
      */
     @Export(name="settings", refs={Map.class,String.class}, tree="[0,1,1]")
     private Output<Map<String,String>> settings;
 
     /**
-     * @return Configuration that travels with the image.
+     * @return Configuration that is promoted with the image.
      * 
      */
     public Output<Map<String,String>> settings() {

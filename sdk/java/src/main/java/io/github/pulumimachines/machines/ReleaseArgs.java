@@ -19,14 +19,14 @@ public final class ReleaseArgs extends com.pulumi.resources.ResourceArgs {
     public static final ReleaseArgs Empty = new ReleaseArgs();
 
     /**
-     * Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, with their checks passing. Otherwise it is refused, in the preview already, with the reason.
+     * Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, and pass their checks. Otherwise the preview already refuses it, with the reason.
      * 
      */
     @Import(name="from")
     private @Nullable Output<Object> from;
 
     /**
-     * @return Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, with their checks passing. Otherwise it is refused, in the preview already, with the reason.
+     * @return Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, and pass their checks. Otherwise the preview already refuses it, with the reason.
      * 
      */
     public Optional<Output<Object>> from() {
@@ -49,14 +49,14 @@ public final class ReleaseArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Release that this stack keeps, whatever the previous stack runs meanwhile: with it, `from` is not read. While its promotion is `pending`, it has to equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
+     * Release that this stack keeps, whatever the previous stack runs: when it is set, `from` is not read. While its promotion is `pending`, it must equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
      * 
      */
     @Import(name="pinned")
     private @Nullable Output<Object> pinned;
 
     /**
-     * @return Release that this stack keeps, whatever the previous stack runs meanwhile: with it, `from` is not read. While its promotion is `pending`, it has to equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
+     * @return Release that this stack keeps, whatever the previous stack runs: when it is set, `from` is not read. While its promotion is `pending`, it must equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
      * 
      */
     public Optional<Output<Object>> pinned() {
@@ -64,14 +64,14 @@ public final class ReleaseArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Configuration of a release that begins in this stack, and that is to be the same in the next ones, for example variables of the environment: texts by name.
+     * Configuration of a release that begins in this stack, as texts by name, for example environment variables. The next stacks get the same.
      * 
      */
     @Import(name="settings")
     private @Nullable Output<Map<String,String>> settings;
 
     /**
-     * @return Configuration of a release that begins in this stack, and that is to be the same in the next ones, for example variables of the environment: texts by name.
+     * @return Configuration of a release that begins in this stack, as texts by name, for example environment variables. The next stacks get the same.
      * 
      */
     public Optional<Output<Map<String,String>>> settings() {
@@ -79,14 +79,14 @@ public final class ReleaseArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * How the Machines of `from` are looked at; where this stack&#39;s own are, with its token, when left out.
+     * The service to read the Machines of `from` from. When left out, it is this stack&#39;s service, with its token.
      * 
      */
     @Import(name="source")
     private @Nullable Output<ReleaseSourceArgs> source;
 
     /**
-     * @return How the Machines of `from` are looked at; where this stack&#39;s own are, with its token, when left out.
+     * @return The service to read the Machines of `from` from. When left out, it is this stack&#39;s service, with its token.
      * 
      */
     public Optional<Output<ReleaseSourceArgs>> source() {
@@ -122,7 +122,7 @@ public final class ReleaseArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param from Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, with their checks passing. Otherwise it is refused, in the preview already, with the reason.
+         * @param from Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, and pass their checks. Otherwise the preview already refuses it, with the reason.
          * 
          * @return builder
          * 
@@ -133,7 +133,7 @@ public final class ReleaseArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param from Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, with their checks passing. Otherwise it is refused, in the preview already, with the reason.
+         * @param from Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, and pass their checks. Otherwise the preview already refuses it, with the reason.
          * 
          * @return builder
          * 
@@ -164,7 +164,7 @@ public final class ReleaseArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param pinned Release that this stack keeps, whatever the previous stack runs meanwhile: with it, `from` is not read. While its promotion is `pending`, it has to equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
+         * @param pinned Release that this stack keeps, whatever the previous stack runs: when it is set, `from` is not read. While its promotion is `pending`, it must equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
          * 
          * @return builder
          * 
@@ -175,7 +175,7 @@ public final class ReleaseArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param pinned Release that this stack keeps, whatever the previous stack runs meanwhile: with it, `from` is not read. While its promotion is `pending`, it has to equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
+         * @param pinned Release that this stack keeps, whatever the previous stack runs: when it is set, `from` is not read. While its promotion is `pending`, it must equal `from` and be healthy there. `pulumi-machines promote` writes it into the configuration.
          * 
          * @return builder
          * 
@@ -185,7 +185,7 @@ public final class ReleaseArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param settings Configuration of a release that begins in this stack, and that is to be the same in the next ones, for example variables of the environment: texts by name.
+         * @param settings Configuration of a release that begins in this stack, as texts by name, for example environment variables. The next stacks get the same.
          * 
          * @return builder
          * 
@@ -196,7 +196,7 @@ public final class ReleaseArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param settings Configuration of a release that begins in this stack, and that is to be the same in the next ones, for example variables of the environment: texts by name.
+         * @param settings Configuration of a release that begins in this stack, as texts by name, for example environment variables. The next stacks get the same.
          * 
          * @return builder
          * 
@@ -206,7 +206,7 @@ public final class ReleaseArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param source How the Machines of `from` are looked at; where this stack&#39;s own are, with its token, when left out.
+         * @param source The service to read the Machines of `from` from. When left out, it is this stack&#39;s service, with its token.
          * 
          * @return builder
          * 
@@ -217,7 +217,7 @@ public final class ReleaseArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param source How the Machines of `from` are looked at; where this stack&#39;s own are, with its token, when left out.
+         * @param source The service to read the Machines of `from` from. When left out, it is this stack&#39;s service, with its token.
          * 
          * @return builder
          * 

@@ -19,7 +19,7 @@ import javax.annotation.Nullable;
 /**
  * One secret of an App.
  * 
- * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+ * For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
  * 
  */
 @ResourceType(type="machines:index:Secret")
@@ -53,14 +53,14 @@ public class Secret extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.createdAt);
     }
     /**
-     * Digest of the value. Secret: a value that is easy to guess could be found by its digest.
+     * Digest of the value. It is secret, because it reveals a value that is easy to guess.
      * 
      */
     @Export(name="digest", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> digest;
 
     /**
-     * @return Digest of the value. Secret: a value that is easy to guess could be found by its digest.
+     * @return Digest of the value. It is secret, because it reveals a value that is easy to guess.
      * 
      */
     public Output<Optional<String>> digest() {
@@ -95,42 +95,42 @@ public class Secret extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.updatedAt);
     }
     /**
-     * The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+     * The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
      * 
      */
     @Export(name="value", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> value;
 
     /**
-     * @return The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+     * @return The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
      * 
      */
     public Output<Optional<String>> value() {
         return Codegen.optional(this.value);
     }
     /**
-     * Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+     * Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
      * 
      */
     @Export(name="valueVersion", refs={Integer.class}, tree="[0]")
     private Output</* @Nullable */ Integer> valueVersion;
 
     /**
-     * @return Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+     * @return Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
      * 
      */
     public Output<Optional<Integer>> valueVersion() {
         return Codegen.optional(this.valueVersion);
     }
     /**
-     * Version of the App&#39;s secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.
+     * Version of the App&#39;s secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets this value. It is 0 after an import, until the first change.
      * 
      */
     @Export(name="version", refs={Integer.class}, tree="[0]")
     private Output<Integer> version;
 
     /**
-     * @return Version of the App&#39;s secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.
+     * @return Version of the App&#39;s secrets after the last change by this resource. A Machine with this as `minSecretsVersion` gets this value. It is 0 after an import, until the first change.
      * 
      */
     public Output<Integer> version() {

@@ -48,14 +48,14 @@ public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+     * The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
      * 
      */
     @Import(name="value")
     private @Nullable Output<String> value;
 
     /**
-     * @return The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+     * @return The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
      * 
      */
     public Optional<Output<String>> value() {
@@ -63,14 +63,14 @@ public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+     * Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
      * 
      */
     @Import(name="valueVersion")
     private @Nullable Output<Integer> valueVersion;
 
     /**
-     * @return Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+     * @return Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
      * 
      */
     public Optional<Output<Integer>> valueVersion() {
@@ -78,14 +78,14 @@ public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+     * Write-only form of `value`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valueVersion` to write it.
      * 
      */
     @Import(name="valueWo")
     private @Nullable Output<String> valueWo;
 
     /**
-     * @return Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+     * @return Write-only form of `value`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valueVersion` to write it.
      * 
      */
     public Optional<Output<String>> valueWo() {
@@ -163,7 +163,7 @@ public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param value The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+         * @param value The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
          * 
          * @return builder
          * 
@@ -174,7 +174,7 @@ public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param value The value; it may be empty. Kept in the state, encrypted. Required, unless there is a `valueWo`.
+         * @param value The value; it may be empty. The state stores it, encrypted. Required, unless `valueWo` is set.
          * 
          * @return builder
          * 
@@ -184,7 +184,7 @@ public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param valueVersion Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+         * @param valueVersion Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
          * 
          * @return builder
          * 
@@ -195,7 +195,7 @@ public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param valueVersion Version of `valueWo`; a change writes `valueWo` again. Only with `valueWo`; 0 when left out.
+         * @param valueVersion Version of `valueWo`; changing it writes `valueWo` again. Only with `valueWo`; 0 when left out.
          * 
          * @return builder
          * 
@@ -205,7 +205,7 @@ public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param valueWo Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+         * @param valueWo Write-only form of `value`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valueVersion` to write it.
          * 
          * @return builder
          * 
@@ -216,7 +216,7 @@ public final class SecretArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param valueWo Write-only form of `value`, given instead of it: sent to the service and never stored, not even encrypted. A change of it alone does nothing: raise `valueVersion` to write it.
+         * @param valueWo Write-only form of `value`, used in its place. It is sent to the service and never stored, not even encrypted. Changing only it does nothing: raise `valueVersion` to write it.
          * 
          * @return builder
          * 

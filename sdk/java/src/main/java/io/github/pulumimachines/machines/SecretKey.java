@@ -19,20 +19,20 @@ import javax.annotation.Nullable;
 /**
  * A key of an App that never leaves the service and is used by name.
  * 
- * An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+ * An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
  * 
  */
 @ResourceType(type="machines:index:SecretKey")
 public class SecretKey extends com.pulumi.resources.CustomResource {
     /**
-     * Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+     * Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
      * 
      */
     @Export(name="allowDataLoss", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> allowDataLoss;
 
     /**
-     * @return Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+     * @return Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
      * 
      */
     public Output<Boolean> allowDataLoss() {
@@ -109,28 +109,28 @@ public class SecretKey extends com.pulumi.resources.CustomResource {
         return this.type;
     }
     /**
-     * RFC 3339 time at which the key got its value.
+     * RFC 3339 time at which the key&#39;s value was set.
      * 
      */
     @Export(name="updatedAt", refs={String.class}, tree="[0]")
     private Output<String> updatedAt;
 
     /**
-     * @return RFC 3339 time at which the key got its value.
+     * @return RFC 3339 time at which the key&#39;s value was set.
      * 
      */
     public Output<String> updatedAt() {
         return this.updatedAt;
     }
     /**
-     * The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+     * The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
      * 
      */
     @Export(name="value", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> value;
 
     /**
-     * @return The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+     * @return The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
      * 
      */
     public Output<Optional<String>> value() {

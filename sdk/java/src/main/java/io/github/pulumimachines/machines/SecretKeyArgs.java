@@ -21,14 +21,14 @@ public final class SecretKeyArgs extends com.pulumi.resources.ResourceArgs {
     public static final SecretKeyArgs Empty = new SecretKeyArgs();
 
     /**
-     * Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+     * Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
      * 
      */
     @Import(name="allowDataLoss")
     private @Nullable Output<Boolean> allowDataLoss;
 
     /**
-     * @return Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+     * @return Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> allowDataLoss() {
@@ -81,14 +81,14 @@ public final class SecretKeyArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+     * The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
      * 
      */
     @Import(name="value")
     private @Nullable Output<String> value;
 
     /**
-     * @return The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+     * @return The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
      * 
      */
     public Optional<Output<String>> value() {
@@ -124,7 +124,7 @@ public final class SecretKeyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param allowDataLoss Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+         * @param allowDataLoss Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
          * 
          * @return builder
          * 
@@ -135,7 +135,7 @@ public final class SecretKeyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param allowDataLoss Lets a change that replaces the key make all data unusable that was encrypted or signed with it. Default: `false`.
+         * @param allowDataLoss Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
          * 
          * @return builder
          * 
@@ -228,7 +228,7 @@ public final class SecretKeyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param value The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+         * @param value The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
          * 
          * @return builder
          * 
@@ -239,7 +239,7 @@ public final class SecretKeyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param value The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
+         * @param value The key, base64: 32 bytes; for `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. When left out, the service generates it, and no one else ever knows it. Leave it out after an import too: the service returns no value, so a value that is added later counts as another key. Changing it replaces the key.
          * 
          * @return builder
          * 

@@ -18,7 +18,7 @@ import javax.annotation.Nullable;
 /**
  * The signature of data by a secret key.
  * 
- * It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
+ * It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
  * 
  */
 @ResourceType(type="machines:index:Signature")
@@ -52,14 +52,14 @@ public class Signature extends com.pulumi.resources.CustomResource {
         return this.key;
     }
     /**
-     * The key&#39;s `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+     * The key&#39;s `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
      * 
      */
     @Export(name="keyUpdatedAt", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> keyUpdatedAt;
 
     /**
-     * @return The key&#39;s `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+     * @return The key&#39;s `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
      * 
      */
     public Output<Optional<String>> keyUpdatedAt() {
@@ -94,14 +94,14 @@ public class Signature extends com.pulumi.resources.CustomResource {
         return this.plaintext;
     }
     /**
-     * Random end of the id.
+     * Random last part of the id.
      * 
      */
     @Export(name="serial", refs={String.class}, tree="[0]")
     private Output<String> serial;
 
     /**
-     * @return Random end of the id.
+     * @return Random last part of the id.
      * 
      */
     public Output<String> serial() {

@@ -47,14 +47,14 @@ public final class SignatureArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * The key&#39;s `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+     * The key&#39;s `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
      * 
      */
     @Import(name="keyUpdatedAt")
     private @Nullable Output<String> keyUpdatedAt;
 
     /**
-     * @return The key&#39;s `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+     * @return The key&#39;s `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
      * 
      */
     public Optional<Output<String>> keyUpdatedAt() {
@@ -146,7 +146,7 @@ public final class SignatureArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param keyUpdatedAt The key&#39;s `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+         * @param keyUpdatedAt The key&#39;s `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
          * 
          * @return builder
          * 
@@ -157,7 +157,7 @@ public final class SignatureArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param keyUpdatedAt The key&#39;s `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+         * @param keyUpdatedAt The key&#39;s `updatedAt`. With it, the output is computed again in the same up that replaces the key, and not only after the next refresh.
          * 
          * @return builder
          * 

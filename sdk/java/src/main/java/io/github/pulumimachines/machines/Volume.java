@@ -25,14 +25,14 @@ import javax.annotation.Nullable;
 @ResourceType(type="machines:index:Volume")
 public class Volume extends com.pulumi.resources.CustomResource {
     /**
-     * Lets a change that replaces the volume destroy its data. Default: `false`.
+     * Allows a change that replaces the volume and destroys its data. Default: `false`.
      * 
      */
     @Export(name="allowDataLoss", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> allowDataLoss;
 
     /**
-     * @return Lets a change that replaces the volume destroy its data. Default: `false`.
+     * @return Allows a change that replaces the volume and destroys its data. Default: `false`.
      * 
      */
     public Output<Boolean> allowDataLoss() {
@@ -81,28 +81,28 @@ public class Volume extends com.pulumi.resources.CustomResource {
         return this.autoBackupEnabled;
     }
     /**
-     * CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+     * CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
      * 
      */
     @Export(name="compute", refs={MachineGuest.class}, tree="[0]")
     private Output</* @Nullable */ MachineGuest> compute;
 
     /**
-     * @return CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+     * @return CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
      * 
      */
     public Output<Optional<MachineGuest>> compute() {
         return Codegen.optional(this.compute);
     }
     /**
-     * Image of that Machine; used at creation.
+     * Image of that Machine. Used only at creation.
      * 
      */
     @Export(name="computeImage", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> computeImage;
 
     /**
-     * @return Image of that Machine; used at creation.
+     * @return Image of that Machine. Used only at creation.
      * 
      */
     public Output<Optional<String>> computeImage() {
@@ -123,14 +123,14 @@ public class Volume extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.createdAt);
     }
     /**
-     * Size now in GB; larger than asked for when the platform extended the volume.
+     * Current size in GB. It is larger than requested if the platform extended the volume.
      * 
      */
     @Export(name="currentSizeGb", refs={Integer.class}, tree="[0]")
     private Output</* @Nullable */ Integer> currentSizeGb;
 
     /**
-     * @return Size now in GB; larger than asked for when the platform extended the volume.
+     * @return Current size in GB. It is larger than requested if the platform extended the volume.
      * 
      */
     public Output<Optional<Integer>> currentSizeGb() {
@@ -151,14 +151,14 @@ public class Volume extends com.pulumi.resources.CustomResource {
         return this.encrypted;
     }
     /**
-     * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+     * Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
      * 
      */
     @Export(name="finalSnapshot", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> finalSnapshot;
 
     /**
-     * @return Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+     * @return Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
      * 
      */
     public Output<Boolean> finalSnapshot() {
@@ -193,14 +193,14 @@ public class Volume extends com.pulumi.resources.CustomResource {
         return this.name;
     }
     /**
-     * Whether the Machine that mounts the volume sees its last growth only after a restart.
+     * Whether the Machine that mounts the volume must restart to see its new size.
      * 
      */
     @Export(name="needsRestart", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> needsRestart;
 
     /**
-     * @return Whether the Machine that mounts the volume sees its last growth only after a restart.
+     * @return Whether the Machine that mounts the volume must restart to see its new size.
      * 
      */
     public Output<Boolean> needsRestart() {
@@ -221,112 +221,112 @@ public class Volume extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.region);
     }
     /**
-     * Whether the volume gets another hardware zone than the App&#39;s other volumes of its name; used at creation. Default: `true`.
+     * Whether the volume must be in another hardware zone than the App&#39;s other volumes of its name. Used only at creation. Default: `true`.
      * 
      */
     @Export(name="requireUniqueZone", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> requireUniqueZone;
 
     /**
-     * @return Whether the volume gets another hardware zone than the App&#39;s other volumes of its name; used at creation. Default: `true`.
+     * @return Whether the volume must be in another hardware zone than the App&#39;s other volumes of its name. Used only at creation. Default: `true`.
      * 
      */
     public Output<Boolean> requireUniqueZone() {
         return this.requireUniqueZone;
     }
     /**
-     * Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+     * Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
      * 
      */
     @Export(name="restartOnExtend", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> restartOnExtend;
 
     /**
-     * @return Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+     * @return Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
      * 
      */
     public Output<Boolean> restartOnExtend() {
         return this.restartOnExtend;
     }
     /**
-     * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+     * Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
      * 
      */
     @Export(name="sizeGb", refs={Integer.class}, tree="[0]")
     private Output<Integer> sizeGb;
 
     /**
-     * @return Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+     * @return Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
      * 
      */
     public Output<Integer> sizeGb() {
         return this.sizeGb;
     }
     /**
-     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
      * 
      */
     @Export(name="snapshotId", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> snapshotId;
 
     /**
-     * @return Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+     * @return Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
      * 
      */
     public Output<Optional<String>> snapshotId() {
         return Codegen.optional(this.snapshotId);
     }
     /**
-     * Days a snapshot is kept, 1 to 60. Default: `5`.
+     * Days that a snapshot is stored, 1 to 60. Default: `5`.
      * 
      */
     @Export(name="snapshotRetention", refs={Integer.class}, tree="[0]")
     private Output<Integer> snapshotRetention;
 
     /**
-     * @return Days a snapshot is kept, 1 to 60. Default: `5`.
+     * @return Days that a snapshot is stored, 1 to 60. Default: `5`.
      * 
      */
     public Output<Integer> snapshotRetention() {
         return this.snapshotRetention;
     }
     /**
-     * Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+     * Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
      * 
      */
     @Export(name="sourceVolumeId", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> sourceVolumeId;
 
     /**
-     * @return Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+     * @return Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
      * 
      */
     public Output<Optional<String>> sourceVolumeId() {
         return Codegen.optional(this.sourceVolumeId);
     }
     /**
-     * While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.
+     * While `needsRestart` is true: id of the event of that Machine&#39;s last start before the volume was extended.
      * 
      */
     @Export(name="startBeforeGrowth", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> startBeforeGrowth;
 
     /**
-     * @return While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.
+     * @return While `needsRestart` is true: id of the event of that Machine&#39;s last start before the volume was extended.
      * 
      */
     public Output<Optional<String>> startBeforeGrowth() {
         return Codegen.optional(this.startBeforeGrowth);
     }
     /**
-     * Whether `requireUniqueZone` is about all of the App&#39;s volumes, not only those of the name; used at creation. Default: `false`.
+     * Whether `requireUniqueZone` counts all of the App&#39;s volumes, not only those of the same name. Used only at creation. Default: `false`.
      * 
      */
     @Export(name="uniqueZoneAppWide", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> uniqueZoneAppWide;
 
     /**
-     * @return Whether `requireUniqueZone` is about all of the App&#39;s volumes, not only those of the name; used at creation. Default: `false`.
+     * @return Whether `requireUniqueZone` counts all of the App&#39;s volumes, not only those of the same name. Used only at creation. Default: `false`.
      * 
      */
     public Output<Boolean> uniqueZoneAppWide() {

@@ -24,14 +24,14 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
     public static final VolumeArgs Empty = new VolumeArgs();
 
     /**
-     * Lets a change that replaces the volume destroy its data. Default: `false`.
+     * Allows a change that replaces the volume and destroys its data. Default: `false`.
      * 
      */
     @Import(name="allowDataLoss")
     private @Nullable Output<Boolean> allowDataLoss;
 
     /**
-     * @return Lets a change that replaces the volume destroy its data. Default: `false`.
+     * @return Allows a change that replaces the volume and destroys its data. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> allowDataLoss() {
@@ -69,14 +69,14 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+     * CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
      * 
      */
     @Import(name="compute")
     private @Nullable Output<MachineGuestArgs> compute;
 
     /**
-     * @return CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+     * @return CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
      * 
      */
     public Optional<Output<MachineGuestArgs>> compute() {
@@ -84,14 +84,14 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Image of that Machine; used at creation.
+     * Image of that Machine. Used only at creation.
      * 
      */
     @Import(name="computeImage")
     private @Nullable Output<String> computeImage;
 
     /**
-     * @return Image of that Machine; used at creation.
+     * @return Image of that Machine. Used only at creation.
      * 
      */
     public Optional<Output<String>> computeImage() {
@@ -114,14 +114,14 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+     * Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
      * 
      */
     @Import(name="finalSnapshot")
     private @Nullable Output<Boolean> finalSnapshot;
 
     /**
-     * @return Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+     * @return Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> finalSnapshot() {
@@ -174,14 +174,14 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Whether the volume gets another hardware zone than the App&#39;s other volumes of its name; used at creation. Default: `true`.
+     * Whether the volume must be in another hardware zone than the App&#39;s other volumes of its name. Used only at creation. Default: `true`.
      * 
      */
     @Import(name="requireUniqueZone")
     private @Nullable Output<Boolean> requireUniqueZone;
 
     /**
-     * @return Whether the volume gets another hardware zone than the App&#39;s other volumes of its name; used at creation. Default: `true`.
+     * @return Whether the volume must be in another hardware zone than the App&#39;s other volumes of its name. Used only at creation. Default: `true`.
      * 
      */
     public Optional<Output<Boolean>> requireUniqueZone() {
@@ -189,14 +189,14 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+     * Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
      * 
      */
     @Import(name="restartOnExtend")
     private @Nullable Output<Boolean> restartOnExtend;
 
     /**
-     * @return Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+     * @return Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> restartOnExtend() {
@@ -204,14 +204,14 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+     * Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
      * 
      */
     @Import(name="sizeGb")
     private @Nullable Output<Integer> sizeGb;
 
     /**
-     * @return Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+     * @return Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
      * 
      */
     public Optional<Output<Integer>> sizeGb() {
@@ -219,14 +219,14 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
      * 
      */
     @Import(name="snapshotId")
     private @Nullable Output<String> snapshotId;
 
     /**
-     * @return Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+     * @return Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
      * 
      */
     public Optional<Output<String>> snapshotId() {
@@ -234,14 +234,14 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Days a snapshot is kept, 1 to 60. Default: `5`.
+     * Days that a snapshot is stored, 1 to 60. Default: `5`.
      * 
      */
     @Import(name="snapshotRetention")
     private @Nullable Output<Integer> snapshotRetention;
 
     /**
-     * @return Days a snapshot is kept, 1 to 60. Default: `5`.
+     * @return Days that a snapshot is stored, 1 to 60. Default: `5`.
      * 
      */
     public Optional<Output<Integer>> snapshotRetention() {
@@ -249,14 +249,14 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+     * Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
      * 
      */
     @Import(name="sourceVolumeId")
     private @Nullable Output<String> sourceVolumeId;
 
     /**
-     * @return Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+     * @return Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
      * 
      */
     public Optional<Output<String>> sourceVolumeId() {
@@ -264,14 +264,14 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Whether `requireUniqueZone` is about all of the App&#39;s volumes, not only those of the name; used at creation. Default: `false`.
+     * Whether `requireUniqueZone` counts all of the App&#39;s volumes, not only those of the same name. Used only at creation. Default: `false`.
      * 
      */
     @Import(name="uniqueZoneAppWide")
     private @Nullable Output<Boolean> uniqueZoneAppWide;
 
     /**
-     * @return Whether `requireUniqueZone` is about all of the App&#39;s volumes, not only those of the name; used at creation. Default: `false`.
+     * @return Whether `requireUniqueZone` counts all of the App&#39;s volumes, not only those of the same name. Used only at creation. Default: `false`.
      * 
      */
     public Optional<Output<Boolean>> uniqueZoneAppWide() {
@@ -319,7 +319,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param allowDataLoss Lets a change that replaces the volume destroy its data. Default: `false`.
+         * @param allowDataLoss Allows a change that replaces the volume and destroys its data. Default: `false`.
          * 
          * @return builder
          * 
@@ -330,7 +330,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param allowDataLoss Lets a change that replaces the volume destroy its data. Default: `false`.
+         * @param allowDataLoss Allows a change that replaces the volume and destroys its data. Default: `false`.
          * 
          * @return builder
          * 
@@ -382,7 +382,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param compute CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+         * @param compute CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
          * 
          * @return builder
          * 
@@ -393,7 +393,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param compute CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+         * @param compute CPU and memory of the Machine that will mount the volume: the volume is placed where such a Machine fits. Used only at creation.
          * 
          * @return builder
          * 
@@ -403,7 +403,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param computeImage Image of that Machine; used at creation.
+         * @param computeImage Image of that Machine. Used only at creation.
          * 
          * @return builder
          * 
@@ -414,7 +414,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param computeImage Image of that Machine; used at creation.
+         * @param computeImage Image of that Machine. Used only at creation.
          * 
          * @return builder
          * 
@@ -445,7 +445,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param finalSnapshot Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+         * @param finalSnapshot Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
          * 
          * @return builder
          * 
@@ -456,7 +456,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param finalSnapshot Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. Default: `false`.
+         * @param finalSnapshot Whether to take a snapshot, and wait for it, before the volume is deleted. Its id is printed as a warning. If the snapshot fails, the volume is not deleted. A large volume may need more than the 5 minutes of a deletion: raise `customTimeouts.delete`. Default: `false`.
          * 
          * @return builder
          * 
@@ -569,7 +569,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param requireUniqueZone Whether the volume gets another hardware zone than the App&#39;s other volumes of its name; used at creation. Default: `true`.
+         * @param requireUniqueZone Whether the volume must be in another hardware zone than the App&#39;s other volumes of its name. Used only at creation. Default: `true`.
          * 
          * @return builder
          * 
@@ -580,7 +580,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param requireUniqueZone Whether the volume gets another hardware zone than the App&#39;s other volumes of its name; used at creation. Default: `true`.
+         * @param requireUniqueZone Whether the volume must be in another hardware zone than the App&#39;s other volumes of its name. Used only at creation. Default: `true`.
          * 
          * @return builder
          * 
@@ -590,7 +590,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param restartOnExtend Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+         * @param restartOnExtend Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
          * 
          * @return builder
          * 
@@ -601,7 +601,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param restartOnExtend Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. Default: `false`.
+         * @param restartOnExtend Restarts the Machine that mounts the volume after extending it, if the Machine needs that to see the new size. Default: `false`.
          * 
          * @return builder
          * 
@@ -611,7 +611,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param sizeGb Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+         * @param sizeGb Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
          * 
          * @return builder
          * 
@@ -622,7 +622,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param sizeGb Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. Default: `3`.
+         * @param sizeGb Requested size in GB, 1 to 500. A volume can be extended in place, and never shrinks. One that the platform extended stays at its larger size. Default: `3`.
          * 
          * @return builder
          * 
@@ -632,7 +632,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param snapshotId Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+         * @param snapshotId Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
          * 
          * @return builder
          * 
@@ -643,7 +643,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param snapshotId Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
+         * @param snapshotId Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `sourceVolumeId`.
          * 
          * @return builder
          * 
@@ -653,7 +653,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param snapshotRetention Days a snapshot is kept, 1 to 60. Default: `5`.
+         * @param snapshotRetention Days that a snapshot is stored, 1 to 60. Default: `5`.
          * 
          * @return builder
          * 
@@ -664,7 +664,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param snapshotRetention Days a snapshot is kept, 1 to 60. Default: `5`.
+         * @param snapshotRetention Days that a snapshot is stored, 1 to 60. Default: `5`.
          * 
          * @return builder
          * 
@@ -674,7 +674,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param sourceVolumeId Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+         * @param sourceVolumeId Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
          * 
          * @return builder
          * 
@@ -685,7 +685,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param sourceVolumeId Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
+         * @param sourceVolumeId Volume the new one is a fork of, in any region: the `id` of a Volume. It is used only at creation: removing it later changes nothing, and another value replaces the volume. The copy is as large as its source, or as `sizeGb` if that is larger. Exclusive with `snapshotId`.
          * 
          * @return builder
          * 
@@ -695,7 +695,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param uniqueZoneAppWide Whether `requireUniqueZone` is about all of the App&#39;s volumes, not only those of the name; used at creation. Default: `false`.
+         * @param uniqueZoneAppWide Whether `requireUniqueZone` counts all of the App&#39;s volumes, not only those of the same name. Used only at creation. Default: `false`.
          * 
          * @return builder
          * 
@@ -706,7 +706,7 @@ public final class VolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param uniqueZoneAppWide Whether `requireUniqueZone` is about all of the App&#39;s volumes, not only those of the name; used at creation. Default: `false`.
+         * @param uniqueZoneAppWide Whether `requireUniqueZone` counts all of the App&#39;s volumes, not only those of the same name. Used only at creation. Default: `false`.
          * 
          * @return builder
          * 

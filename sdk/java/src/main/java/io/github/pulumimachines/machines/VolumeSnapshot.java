@@ -21,7 +21,7 @@ import javax.annotation.Nullable;
 /**
  * A snapshot of a Volume, taken when the resource is created.
  * 
- * The service has no operation that deletes a snapshot: it expires after the days the volume&#39;s `snapshotRetention` said when it was taken. Deleting the resource forgets it.
+ * The service has no operation that deletes a snapshot. It expires after the volume&#39;s `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
  * 
  */
 @ResourceType(type="machines:index:VolumeSnapshot")
@@ -69,28 +69,28 @@ public class VolumeSnapshot extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.digest);
     }
     /**
-     * Whether it is gone: its retention is over. No new one is taken for that.
+     * Whether the snapshot has expired. It is not replaced by a new one.
      * 
      */
     @Export(name="expired", refs={Boolean.class}, tree="[0]")
     private Output<Boolean> expired;
 
     /**
-     * @return Whether it is gone: its retention is over. No new one is taken for that.
+     * @return Whether the snapshot has expired. It is not replaced by a new one.
      * 
      */
     public Output<Boolean> expired() {
         return this.expired;
     }
     /**
-     * Days it is kept.
+     * Days that it is stored.
      * 
      */
     @Export(name="retentionDays", refs={Integer.class}, tree="[0]")
     private Output</* @Nullable */ Integer> retentionDays;
 
     /**
-     * @return Days it is kept.
+     * @return Days that it is stored.
      * 
      */
     public Output<Optional<Integer>> retentionDays() {
@@ -125,28 +125,28 @@ public class VolumeSnapshot extends com.pulumi.resources.CustomResource {
         return this.snapshotId;
     }
     /**
-     * `created` once it is written.
+     * State: `created` once it is written.
      * 
      */
     @Export(name="status", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> status;
 
     /**
-     * @return `created` once it is written.
+     * @return State: `created` once it is written.
      * 
      */
     public Output<Optional<String>> status() {
         return Codegen.optional(this.status);
     }
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
      * 
      */
     @Export(name="triggers", refs={Map.class,String.class}, tree="[0,1,1]")
     private Output</* @Nullable */ Map<String,String>> triggers;
 
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
      * 
      */
     public Output<Optional<Map<String,String>>> triggers() {

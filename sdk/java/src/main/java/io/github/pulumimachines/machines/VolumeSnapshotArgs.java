@@ -33,14 +33,14 @@ public final class VolumeSnapshotArgs extends com.pulumi.resources.ResourceArgs 
     }
 
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
      * 
      */
     @Import(name="triggers")
     private @Nullable Output<Map<String,String>> triggers;
 
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
      * 
      */
     public Optional<Output<Map<String,String>>> triggers() {
@@ -110,7 +110,7 @@ public final class VolumeSnapshotArgs extends com.pulumi.resources.ResourceArgs 
         }
 
         /**
-         * @param triggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+         * @param triggers Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
          * 
          * @return builder
          * 
@@ -121,7 +121,7 @@ public final class VolumeSnapshotArgs extends com.pulumi.resources.ResourceArgs 
         }
 
         /**
-         * @param triggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
+         * @param triggers Any values by name, for example a release or a date. When a value is added, changed or removed, a new snapshot is taken.
          * 
          * @return builder
          * 

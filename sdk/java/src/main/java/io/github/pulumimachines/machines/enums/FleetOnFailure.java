@@ -9,7 +9,7 @@ import java.util.Objects;
 import java.util.StringJoiner;
 
     /**
-     * What happens when a rollout fails, for instance because a Machine does not run or pass its checks, or because nothing gets better for `progressDeadline`: `&#34;stop&#34;` changes no other Machine, and the next update goes on; `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails either way.
+     * What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `&#34;stop&#34;` changes no other Machine, and the next update continues. `&#34;rollback&#34;` gives all Machines the last configuration that all of them ran. The update fails in both cases.
      * 
      */
     @EnumType

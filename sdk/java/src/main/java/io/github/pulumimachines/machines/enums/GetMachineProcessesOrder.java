@@ -9,7 +9,7 @@ import java.util.Objects;
 import java.util.StringJoiner;
 
     /**
-     * `asc` or `desc`.
+     * Order: `asc` or `desc`.
      * 
      */
     @EnumType

@@ -9,7 +9,7 @@ import java.util.Objects;
 import java.util.StringJoiner;
 
     /**
-     * What happens when a new version fails to reach its state or to pass its checks: `&#34;keep&#34;` leaves it in place, for the next update to repair; `&#34;rollback&#34;` restores the previous configuration, for which a third of the update&#39;s time is reserved. The update fails either way.
+     * What happens when a new version fails to reach its state or to pass its checks. `&#34;keep&#34;` leaves it in place, and the next update repairs it. `&#34;rollback&#34;` restores the previous configuration; a third of the update&#39;s time is reserved for that. The update fails in both cases.
      * 
      */
     @EnumType

@@ -9,7 +9,7 @@ import java.util.Objects;
 import java.util.StringJoiner;
 
     /**
-     * Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
+     * Power state in which the Machine is kept. When left out, the Machine is started once, and later its power state is left alone.
      * 
      */
     @EnumType

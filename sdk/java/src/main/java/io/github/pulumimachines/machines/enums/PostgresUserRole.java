@@ -9,7 +9,7 @@ import java.util.Objects;
 import java.util.StringJoiner;
 
     /**
-     * Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
+     * Rights of the user: `schema_admin` (everything, including changes of tables), `writer` (read and write) or `reader`.
      * 
      */
     @EnumType

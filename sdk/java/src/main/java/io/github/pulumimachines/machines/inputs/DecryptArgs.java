@@ -33,14 +33,14 @@ public final class DecryptArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * Data that is not in the ciphertext but must be the same for decrypting.
+     * Data that is not part of the ciphertext, but must be the same for decrypting.
      * 
      */
     @Import(name="associatedData")
     private @Nullable Output<String> associatedData;
 
     /**
-     * @return Data that is not in the ciphertext but must be the same for decrypting.
+     * @return Data that is not part of the ciphertext, but must be the same for decrypting.
      * 
      */
     public Optional<Output<String>> associatedData() {
@@ -48,14 +48,14 @@ public final class DecryptArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * What encrypt answered, base64.
+     * The ciphertext that encrypt returned, base64.
      * 
      */
     @Import(name="ciphertext", required=true)
     private Output<String> ciphertext;
 
     /**
-     * @return What encrypt answered, base64.
+     * @return The ciphertext that encrypt returned, base64.
      * 
      */
     public Output<String> ciphertext() {
@@ -78,14 +78,14 @@ public final class DecryptArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
      * 
      */
     @Import(name="minVersion")
     private @Nullable Output<Integer> minVersion;
 
     /**
-     * @return Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+     * @return Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
      * 
      */
     public Optional<Output<Integer>> minVersion() {
@@ -142,7 +142,7 @@ public final class DecryptArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param associatedData Data that is not in the ciphertext but must be the same for decrypting.
+         * @param associatedData Data that is not part of the ciphertext, but must be the same for decrypting.
          * 
          * @return builder
          * 
@@ -153,7 +153,7 @@ public final class DecryptArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param associatedData Data that is not in the ciphertext but must be the same for decrypting.
+         * @param associatedData Data that is not part of the ciphertext, but must be the same for decrypting.
          * 
          * @return builder
          * 
@@ -163,7 +163,7 @@ public final class DecryptArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param ciphertext What encrypt answered, base64.
+         * @param ciphertext The ciphertext that encrypt returned, base64.
          * 
          * @return builder
          * 
@@ -174,7 +174,7 @@ public final class DecryptArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param ciphertext What encrypt answered, base64.
+         * @param ciphertext The ciphertext that encrypt returned, base64.
          * 
          * @return builder
          * 
@@ -205,7 +205,7 @@ public final class DecryptArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param minVersion Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+         * @param minVersion Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
          * 
          * @return builder
          * 
@@ -216,7 +216,7 @@ public final class DecryptArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param minVersion Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+         * @param minVersion Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
          * 
          * @return builder
          * 

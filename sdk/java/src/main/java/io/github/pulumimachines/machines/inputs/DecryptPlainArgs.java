@@ -32,14 +32,14 @@ public final class DecryptPlainArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * Data that is not in the ciphertext but must be the same for decrypting.
+     * Data that is not part of the ciphertext, but must be the same for decrypting.
      * 
      */
     @Import(name="associatedData")
     private @Nullable String associatedData;
 
     /**
-     * @return Data that is not in the ciphertext but must be the same for decrypting.
+     * @return Data that is not part of the ciphertext, but must be the same for decrypting.
      * 
      */
     public Optional<String> associatedData() {
@@ -47,14 +47,14 @@ public final class DecryptPlainArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * What encrypt answered, base64.
+     * The ciphertext that encrypt returned, base64.
      * 
      */
     @Import(name="ciphertext", required=true)
     private String ciphertext;
 
     /**
-     * @return What encrypt answered, base64.
+     * @return The ciphertext that encrypt returned, base64.
      * 
      */
     public String ciphertext() {
@@ -77,14 +77,14 @@ public final class DecryptPlainArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
      * 
      */
     @Import(name="minVersion")
     private @Nullable Integer minVersion;
 
     /**
-     * @return Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+     * @return Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
      * 
      */
     public Optional<Integer> minVersion() {
@@ -131,7 +131,7 @@ public final class DecryptPlainArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param associatedData Data that is not in the ciphertext but must be the same for decrypting.
+         * @param associatedData Data that is not part of the ciphertext, but must be the same for decrypting.
          * 
          * @return builder
          * 
@@ -142,7 +142,7 @@ public final class DecryptPlainArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param ciphertext What encrypt answered, base64.
+         * @param ciphertext The ciphertext that encrypt returned, base64.
          * 
          * @return builder
          * 
@@ -164,7 +164,7 @@ public final class DecryptPlainArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param minVersion Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+         * @param minVersion Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
          * 
          * @return builder
          * 

@@ -17,7 +17,7 @@ import javax.annotation.Nullable;
 
 
 /**
- * How the Machines are changed from one configuration to the next; rolling when left out.
+ * The strategy by which Machines get a new configuration; `rolling` when left out.
  * 
  */
 public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
@@ -40,14 +40,14 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+     * How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
      * 
      */
     @Import(name="drain")
     private @Nullable Output<String> drain;
 
     /**
-     * @return How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+     * @return How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
      * 
      */
     public Optional<Output<String>> drain() {
@@ -55,14 +55,14 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+     * Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
      * 
      */
     @Import(name="keepOld")
     private @Nullable Output<Boolean> keepOld;
 
     /**
-     * @return Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+     * @return Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
      * 
      */
     public Optional<Output<Boolean>> keepOld() {
@@ -100,14 +100,14 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+     * Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
      * 
      */
     @Import(name="minHealthySeconds")
     private @Nullable Output<Integer> minHealthySeconds;
 
     /**
-     * @return Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+     * @return Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
      * 
      */
     public Optional<Output<Integer>> minHealthySeconds() {
@@ -130,14 +130,14 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+     * `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
      * 
      */
     @Import(name="promote")
     private @Nullable Output<Either<String,FleetStrategyPromote>> promote;
 
     /**
-     * @return `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+     * @return `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
      * 
      */
     public Optional<Output<Either<String,FleetStrategyPromote>>> promote() {
@@ -145,14 +145,14 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+     * `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
      * 
      */
     @Import(name="type")
     private @Nullable Output<Either<String,FleetStrategyType>> type;
 
     /**
-     * @return `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+     * @return `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
      * 
      */
     public Optional<Output<Either<String,FleetStrategyType>>> type() {
@@ -213,7 +213,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param drain How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+         * @param drain How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
          * 
          * @return builder
          * 
@@ -224,7 +224,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param drain How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+         * @param drain How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
          * 
          * @return builder
          * 
@@ -234,7 +234,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param keepOld Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+         * @param keepOld Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
          * 
          * @return builder
          * 
@@ -245,7 +245,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param keepOld Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+         * @param keepOld Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
          * 
          * @return builder
          * 
@@ -297,7 +297,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minHealthySeconds Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+         * @param minHealthySeconds Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
          * 
          * @return builder
          * 
@@ -308,7 +308,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minHealthySeconds Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+         * @param minHealthySeconds Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
          * 
          * @return builder
          * 
@@ -339,7 +339,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param promote `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+         * @param promote `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
          * 
          * @return builder
          * 
@@ -350,7 +350,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param promote `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+         * @param promote `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
          * 
          * @return builder
          * 
@@ -360,7 +360,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param promote `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+         * @param promote `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
          * 
          * @return builder
          * 
@@ -370,7 +370,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param promote `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+         * @param promote `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
          * 
          * @return builder
          * 
@@ -380,7 +380,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param type `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+         * @param type `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
          * 
          * @return builder
          * 
@@ -391,7 +391,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param type `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+         * @param type `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
          * 
          * @return builder
          * 
@@ -401,7 +401,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param type `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+         * @param type `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
          * 
          * @return builder
          * 
@@ -411,7 +411,7 @@ public final class FleetStrategyArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param type `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+         * @param type `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
          * 
          * @return builder
          * 

@@ -16,7 +16,7 @@ import javax.annotation.Nullable;
 
 
 /**
- * Gives each Machine a volume of its own, which the fleet makes. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. A fleet gets or loses its volumes only when it is replaced.
+ * Gives each Machine a volume of its own, which the fleet creates. A volume outlives its Machine: a Machine of the same name mounts it again. A Machine that moves to another region takes a copy of its data with it. It cannot be added to or removed from a fleet whose Machines exist.
  * 
  */
 public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
@@ -24,14 +24,14 @@ public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
     public static final FleetVolumeArgs Empty = new FleetVolumeArgs();
 
     /**
-     * Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+     * Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
      * 
      */
     @Import(name="adopt")
     private @Nullable Output<List<String>> adopt;
 
     /**
-     * @return Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+     * @return Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
      * 
      */
     public Optional<Output<List<String>>> adopt() {
@@ -39,14 +39,14 @@ public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+     * Allows `bluegreen`: each new Machine gets a copy of an old one&#39;s volume. Data that the old Machine writes after that moment stays on the old volume only.
      * 
      */
     @Import(name="copy")
     private @Nullable Output<Boolean> copy;
 
     /**
-     * @return Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+     * @return Allows `bluegreen`: each new Machine gets a copy of an old one&#39;s volume. Data that the old Machine writes after that moment stays on the old volume only.
      * 
      */
     public Optional<Output<Boolean>> copy() {
@@ -99,14 +99,14 @@ public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+     * Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
      * 
      */
     @Import(name="snapshotRetention")
     private @Nullable Output<Integer> snapshotRetention;
 
     /**
-     * @return Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+     * @return Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
      * 
      */
     public Optional<Output<Integer>> snapshotRetention() {
@@ -143,7 +143,7 @@ public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param adopt Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+         * @param adopt Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
          * 
          * @return builder
          * 
@@ -154,7 +154,7 @@ public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param adopt Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+         * @param adopt Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
          * 
          * @return builder
          * 
@@ -164,7 +164,7 @@ public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param adopt Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+         * @param adopt Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
          * 
          * @return builder
          * 
@@ -174,7 +174,7 @@ public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param copy Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+         * @param copy Allows `bluegreen`: each new Machine gets a copy of an old one&#39;s volume. Data that the old Machine writes after that moment stays on the old volume only.
          * 
          * @return builder
          * 
@@ -185,7 +185,7 @@ public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param copy Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+         * @param copy Allows `bluegreen`: each new Machine gets a copy of an old one&#39;s volume. Data that the old Machine writes after that moment stays on the old volume only.
          * 
          * @return builder
          * 
@@ -258,7 +258,7 @@ public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param snapshotRetention Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+         * @param snapshotRetention Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
          * 
          * @return builder
          * 
@@ -269,7 +269,7 @@ public final class FleetVolumeArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param snapshotRetention Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+         * @param snapshotRetention Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
          * 
          * @return builder
          * 

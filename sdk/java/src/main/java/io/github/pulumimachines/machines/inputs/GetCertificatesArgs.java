@@ -32,14 +32,14 @@ public final class GetCertificatesArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * Only hostnames that hold this text.
+     * Only hostnames that contain this text.
      * 
      */
     @Import(name="filter")
     private @Nullable Output<String> filter;
 
     /**
-     * @return Only hostnames that hold this text.
+     * @return Only hostnames that contain this text.
      * 
      */
     public Optional<Output<String>> filter() {
@@ -93,7 +93,7 @@ public final class GetCertificatesArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param filter Only hostnames that hold this text.
+         * @param filter Only hostnames that contain this text.
          * 
          * @return builder
          * 
@@ -104,7 +104,7 @@ public final class GetCertificatesArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param filter Only hostnames that hold this text.
+         * @param filter Only hostnames that contain this text.
          * 
          * @return builder
          * 

@@ -31,14 +31,14 @@ public final class GetCertificatesPlainArgs extends com.pulumi.resources.InvokeA
     }
 
     /**
-     * Only hostnames that hold this text.
+     * Only hostnames that contain this text.
      * 
      */
     @Import(name="filter")
     private @Nullable String filter;
 
     /**
-     * @return Only hostnames that hold this text.
+     * @return Only hostnames that contain this text.
      * 
      */
     public Optional<String> filter() {
@@ -82,7 +82,7 @@ public final class GetCertificatesPlainArgs extends com.pulumi.resources.InvokeA
         }
 
         /**
-         * @param filter Only hostnames that hold this text.
+         * @param filter Only hostnames that contain this text.
          * 
          * @return builder
          * 

@@ -49,14 +49,14 @@ public final class GetMachineProcessesArgs extends com.pulumi.resources.InvokeAr
     }
 
     /**
-     * `asc` or `desc`. Default: `&#34;asc&#34;`.
+     * Order: `asc` or `desc`. Default: `&#34;asc&#34;`.
      * 
      */
     @Import(name="order")
     private @Nullable Output<GetMachineProcessesOrder> order;
 
     /**
-     * @return `asc` or `desc`. Default: `&#34;asc&#34;`.
+     * @return Order: `asc` or `desc`. Default: `&#34;asc&#34;`.
      * 
      */
     public Optional<Output<GetMachineProcessesOrder>> order() {
@@ -148,7 +148,7 @@ public final class GetMachineProcessesArgs extends com.pulumi.resources.InvokeAr
         }
 
         /**
-         * @param order `asc` or `desc`. Default: `&#34;asc&#34;`.
+         * @param order Order: `asc` or `desc`. Default: `&#34;asc&#34;`.
          * 
          * @return builder
          * 
@@ -159,7 +159,7 @@ public final class GetMachineProcessesArgs extends com.pulumi.resources.InvokeAr
         }
 
         /**
-         * @param order `asc` or `desc`. Default: `&#34;asc&#34;`.
+         * @param order Order: `asc` or `desc`. Default: `&#34;asc&#34;`.
          * 
          * @return builder
          * 

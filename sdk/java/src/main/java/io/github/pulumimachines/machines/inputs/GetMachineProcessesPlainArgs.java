@@ -48,14 +48,14 @@ public final class GetMachineProcessesPlainArgs extends com.pulumi.resources.Inv
     }
 
     /**
-     * `asc` or `desc`. Default: `&#34;asc&#34;`.
+     * Order: `asc` or `desc`. Default: `&#34;asc&#34;`.
      * 
      */
     @Import(name="order")
     private @Nullable GetMachineProcessesOrder order;
 
     /**
-     * @return `asc` or `desc`. Default: `&#34;asc&#34;`.
+     * @return Order: `asc` or `desc`. Default: `&#34;asc&#34;`.
      * 
      */
     public Optional<GetMachineProcessesOrder> order() {
@@ -127,7 +127,7 @@ public final class GetMachineProcessesPlainArgs extends com.pulumi.resources.Inv
         }
 
         /**
-         * @param order `asc` or `desc`. Default: `&#34;asc&#34;`.
+         * @param order Order: `asc` or `desc`. Default: `&#34;asc&#34;`.
          * 
          * @return builder
          * 

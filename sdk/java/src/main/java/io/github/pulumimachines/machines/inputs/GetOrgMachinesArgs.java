@@ -19,14 +19,14 @@ public final class GetOrgMachinesArgs extends com.pulumi.resources.InvokeArgs {
     public static final GetOrgMachinesArgs Empty = new GetOrgMachinesArgs();
 
     /**
-     * List what is destroyed too.
+     * Whether destroyed Machines are listed too.
      * 
      */
     @Import(name="includeDeleted")
     private @Nullable Output<Boolean> includeDeleted;
 
     /**
-     * @return List what is destroyed too.
+     * @return Whether destroyed Machines are listed too.
      * 
      */
     public Optional<Output<Boolean>> includeDeleted() {
@@ -49,14 +49,14 @@ public final class GetOrgMachinesArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * Only of this region.
+     * Only Machines in this region.
      * 
      */
     @Import(name="region")
     private @Nullable Output<String> region;
 
     /**
-     * @return Only of this region.
+     * @return Only Machines in this region.
      * 
      */
     public Optional<Output<String>> region() {
@@ -122,7 +122,7 @@ public final class GetOrgMachinesArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param includeDeleted List what is destroyed too.
+         * @param includeDeleted Whether destroyed Machines are listed too.
          * 
          * @return builder
          * 
@@ -133,7 +133,7 @@ public final class GetOrgMachinesArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param includeDeleted List what is destroyed too.
+         * @param includeDeleted Whether destroyed Machines are listed too.
          * 
          * @return builder
          * 
@@ -164,7 +164,7 @@ public final class GetOrgMachinesArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param region Only of this region.
+         * @param region Only Machines in this region.
          * 
          * @return builder
          * 
@@ -175,7 +175,7 @@ public final class GetOrgMachinesArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param region Only of this region.
+         * @param region Only Machines in this region.
          * 
          * @return builder
          * 

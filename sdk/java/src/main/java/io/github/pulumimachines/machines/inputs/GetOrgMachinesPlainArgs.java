@@ -18,14 +18,14 @@ public final class GetOrgMachinesPlainArgs extends com.pulumi.resources.InvokeAr
     public static final GetOrgMachinesPlainArgs Empty = new GetOrgMachinesPlainArgs();
 
     /**
-     * List what is destroyed too.
+     * Whether destroyed Machines are listed too.
      * 
      */
     @Import(name="includeDeleted")
     private @Nullable Boolean includeDeleted;
 
     /**
-     * @return List what is destroyed too.
+     * @return Whether destroyed Machines are listed too.
      * 
      */
     public Optional<Boolean> includeDeleted() {
@@ -48,14 +48,14 @@ public final class GetOrgMachinesPlainArgs extends com.pulumi.resources.InvokeAr
     }
 
     /**
-     * Only of this region.
+     * Only Machines in this region.
      * 
      */
     @Import(name="region")
     private @Nullable String region;
 
     /**
-     * @return Only of this region.
+     * @return Only Machines in this region.
      * 
      */
     public Optional<String> region() {
@@ -121,7 +121,7 @@ public final class GetOrgMachinesPlainArgs extends com.pulumi.resources.InvokeAr
         }
 
         /**
-         * @param includeDeleted List what is destroyed too.
+         * @param includeDeleted Whether destroyed Machines are listed too.
          * 
          * @return builder
          * 
@@ -143,7 +143,7 @@ public final class GetOrgMachinesPlainArgs extends com.pulumi.resources.InvokeAr
         }
 
         /**
-         * @param region Only of this region.
+         * @param region Only Machines in this region.
          * 
          * @return builder
          * 

@@ -18,14 +18,14 @@ public final class GetOrgVolumesArgs extends com.pulumi.resources.InvokeArgs {
     public static final GetOrgVolumesArgs Empty = new GetOrgVolumesArgs();
 
     /**
-     * List what is destroyed too.
+     * Whether destroyed Machines are listed too.
      * 
      */
     @Import(name="includeDeleted")
     private @Nullable Output<Boolean> includeDeleted;
 
     /**
-     * @return List what is destroyed too.
+     * @return Whether destroyed Machines are listed too.
      * 
      */
     public Optional<Output<Boolean>> includeDeleted() {
@@ -48,14 +48,14 @@ public final class GetOrgVolumesArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * Only of this region.
+     * Only Machines in this region.
      * 
      */
     @Import(name="region")
     private @Nullable Output<String> region;
 
     /**
-     * @return Only of this region.
+     * @return Only Machines in this region.
      * 
      */
     public Optional<Output<String>> region() {
@@ -121,7 +121,7 @@ public final class GetOrgVolumesArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param includeDeleted List what is destroyed too.
+         * @param includeDeleted Whether destroyed Machines are listed too.
          * 
          * @return builder
          * 
@@ -132,7 +132,7 @@ public final class GetOrgVolumesArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param includeDeleted List what is destroyed too.
+         * @param includeDeleted Whether destroyed Machines are listed too.
          * 
          * @return builder
          * 
@@ -163,7 +163,7 @@ public final class GetOrgVolumesArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param region Only of this region.
+         * @param region Only Machines in this region.
          * 
          * @return builder
          * 
@@ -174,7 +174,7 @@ public final class GetOrgVolumesArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param region Only of this region.
+         * @param region Only Machines in this region.
          * 
          * @return builder
          * 

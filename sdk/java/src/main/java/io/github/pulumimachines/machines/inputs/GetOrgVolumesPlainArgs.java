@@ -17,14 +17,14 @@ public final class GetOrgVolumesPlainArgs extends com.pulumi.resources.InvokeArg
     public static final GetOrgVolumesPlainArgs Empty = new GetOrgVolumesPlainArgs();
 
     /**
-     * List what is destroyed too.
+     * Whether destroyed Machines are listed too.
      * 
      */
     @Import(name="includeDeleted")
     private @Nullable Boolean includeDeleted;
 
     /**
-     * @return List what is destroyed too.
+     * @return Whether destroyed Machines are listed too.
      * 
      */
     public Optional<Boolean> includeDeleted() {
@@ -47,14 +47,14 @@ public final class GetOrgVolumesPlainArgs extends com.pulumi.resources.InvokeArg
     }
 
     /**
-     * Only of this region.
+     * Only Machines in this region.
      * 
      */
     @Import(name="region")
     private @Nullable String region;
 
     /**
-     * @return Only of this region.
+     * @return Only Machines in this region.
      * 
      */
     public Optional<String> region() {
@@ -120,7 +120,7 @@ public final class GetOrgVolumesPlainArgs extends com.pulumi.resources.InvokeArg
         }
 
         /**
-         * @param includeDeleted List what is destroyed too.
+         * @param includeDeleted Whether destroyed Machines are listed too.
          * 
          * @return builder
          * 
@@ -142,7 +142,7 @@ public final class GetOrgVolumesPlainArgs extends com.pulumi.resources.InvokeArg
         }
 
         /**
-         * @param region Only of this region.
+         * @param region Only Machines in this region.
          * 
          * @return builder
          * 

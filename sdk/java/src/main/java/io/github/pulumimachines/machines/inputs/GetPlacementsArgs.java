@@ -34,14 +34,14 @@ public final class GetPlacementsArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * Machines to place; 0 asks how many each region takes. Default: `0`.
+     * Number of Machines to place; 0 shows how many fit into each region. Default: `0`.
      * 
      */
     @Import(name="count")
     private @Nullable Output<Integer> count;
 
     /**
-     * @return Machines to place; 0 asks how many each region takes. Default: `0`.
+     * @return Number of Machines to place; 0 shows how many fit into each region. Default: `0`.
      * 
      */
     public Optional<Output<Integer>> count() {
@@ -109,14 +109,14 @@ public final class GetPlacementsArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.
+     * Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).
      * 
      */
     @Import(name="weights")
     private @Nullable Output<Map<String,Integer>> weights;
 
     /**
-     * @return How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.
+     * @return Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).
      * 
      */
     public Optional<Output<Map<String,Integer>>> weights() {
@@ -175,7 +175,7 @@ public final class GetPlacementsArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param count Machines to place; 0 asks how many each region takes. Default: `0`.
+         * @param count Number of Machines to place; 0 shows how many fit into each region. Default: `0`.
          * 
          * @return builder
          * 
@@ -186,7 +186,7 @@ public final class GetPlacementsArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param count Machines to place; 0 asks how many each region takes. Default: `0`.
+         * @param count Number of Machines to place; 0 shows how many fit into each region. Default: `0`.
          * 
          * @return builder
          * 
@@ -280,7 +280,7 @@ public final class GetPlacementsArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param weights How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.
+         * @param weights Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).
          * 
          * @return builder
          * 
@@ -291,7 +291,7 @@ public final class GetPlacementsArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param weights How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.
+         * @param weights Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).
          * 
          * @return builder
          * 

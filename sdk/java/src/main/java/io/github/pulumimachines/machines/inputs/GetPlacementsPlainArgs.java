@@ -33,14 +33,14 @@ public final class GetPlacementsPlainArgs extends com.pulumi.resources.InvokeArg
     }
 
     /**
-     * Machines to place; 0 asks how many each region takes. Default: `0`.
+     * Number of Machines to place; 0 shows how many fit into each region. Default: `0`.
      * 
      */
     @Import(name="count")
     private @Nullable Integer count;
 
     /**
-     * @return Machines to place; 0 asks how many each region takes. Default: `0`.
+     * @return Number of Machines to place; 0 shows how many fit into each region. Default: `0`.
      * 
      */
     public Optional<Integer> count() {
@@ -108,14 +108,14 @@ public final class GetPlacementsPlainArgs extends com.pulumi.resources.InvokeArg
     }
 
     /**
-     * How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.
+     * Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).
      * 
      */
     @Import(name="weights")
     private @Nullable Map<String,Integer> weights;
 
     /**
-     * @return How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.
+     * @return Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).
      * 
      */
     public Optional<Map<String,Integer>> weights() {
@@ -164,7 +164,7 @@ public final class GetPlacementsPlainArgs extends com.pulumi.resources.InvokeArg
         }
 
         /**
-         * @param count Machines to place; 0 asks how many each region takes. Default: `0`.
+         * @param count Number of Machines to place; 0 shows how many fit into each region. Default: `0`.
          * 
          * @return builder
          * 
@@ -219,7 +219,7 @@ public final class GetPlacementsPlainArgs extends com.pulumi.resources.InvokeArg
         }
 
         /**
-         * @param weights How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.
+         * @param weights Weights of the order of the regions (`region`, 50) and of an even spread (`spread`, 1).
          * 
          * @return builder
          * 

@@ -33,14 +33,14 @@ public final class GetSecretArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
      * 
      */
     @Import(name="minVersion")
     private @Nullable Output<Integer> minVersion;
 
     /**
-     * @return Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+     * @return Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
      * 
      */
     public Optional<Output<Integer>> minVersion() {
@@ -110,7 +110,7 @@ public final class GetSecretArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param minVersion Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+         * @param minVersion Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
          * 
          * @return builder
          * 
@@ -121,7 +121,7 @@ public final class GetSecretArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param minVersion Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+         * @param minVersion Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
          * 
          * @return builder
          * 

@@ -36,7 +36,7 @@ import javax.annotation.Nullable;
 
 
 /**
- * Configuration of every Machine, as a Machine takes it, without `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
+ * Configuration of every Machine, with the fields of a Machine&#39;s `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
  * 
  */
 public final class MachineConfigArgs extends com.pulumi.resources.ResourceArgs {
@@ -142,14 +142,14 @@ public final class MachineConfigArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Environment variables. Mark a value secret in the program to keep it out of sight.
+     * Environment variables. Mark a value as secret in the program to hide it in outputs.
      * 
      */
     @Import(name="env")
     private @Nullable Output<Map<String,String>> env;
 
     /**
-     * @return Environment variables. Mark a value secret in the program to keep it out of sight.
+     * @return Environment variables. Mark a value as secret in the program to hide it in outputs.
      * 
      */
     public Optional<Output<Map<String,String>>> env() {
@@ -157,14 +157,14 @@ public final class MachineConfigArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Fields of the configuration this version does not know, in the wire&#39;s own names; merged in last, lists item by item.
+     * Fields of the configuration that this version does not know, by the service&#39;s own names. They are merged in last, lists item by item.
      * 
      */
     @Import(name="extra")
     private @Nullable Output<Map<String,Object>> extra;
 
     /**
-     * @return Fields of the configuration this version does not know, in the wire&#39;s own names; merged in last, lists item by item.
+     * @return Fields of the configuration that this version does not know, by the service&#39;s own names. They are merged in last, lists item by item.
      * 
      */
     public Optional<Output<Map<String,Object>>> extra() {
@@ -643,7 +643,7 @@ public final class MachineConfigArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param env Environment variables. Mark a value secret in the program to keep it out of sight.
+         * @param env Environment variables. Mark a value as secret in the program to hide it in outputs.
          * 
          * @return builder
          * 
@@ -654,7 +654,7 @@ public final class MachineConfigArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param env Environment variables. Mark a value secret in the program to keep it out of sight.
+         * @param env Environment variables. Mark a value as secret in the program to hide it in outputs.
          * 
          * @return builder
          * 
@@ -664,7 +664,7 @@ public final class MachineConfigArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param extra Fields of the configuration this version does not know, in the wire&#39;s own names; merged in last, lists item by item.
+         * @param extra Fields of the configuration that this version does not know, by the service&#39;s own names. They are merged in last, lists item by item.
          * 
          * @return builder
          * 
@@ -675,7 +675,7 @@ public final class MachineConfigArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param extra Fields of the configuration this version does not know, in the wire&#39;s own names; merged in last, lists item by item.
+         * @param extra Fields of the configuration that this version does not know, by the service&#39;s own names. They are merged in last, lists item by item.
          * 
          * @return builder
          * 

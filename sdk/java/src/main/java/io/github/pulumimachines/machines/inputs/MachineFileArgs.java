@@ -67,14 +67,14 @@ public final class MachineFileArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+     * Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
      * 
      */
     @Import(name="rawValue")
     private @Nullable Output<String> rawValue;
 
     /**
-     * @return Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+     * @return Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
      * 
      */
     public Optional<Output<String>> rawValue() {
@@ -188,7 +188,7 @@ public final class MachineFileArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param rawValue Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+         * @param rawValue Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
          * 
          * @return builder
          * 
@@ -199,7 +199,7 @@ public final class MachineFileArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param rawValue Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+         * @param rawValue Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
          * 
          * @return builder
          * 

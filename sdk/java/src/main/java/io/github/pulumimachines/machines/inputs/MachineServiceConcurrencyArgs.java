@@ -23,14 +23,14 @@ public final class MachineServiceConcurrencyArgs extends com.pulumi.resources.Re
     public static final MachineServiceConcurrencyArgs Empty = new MachineServiceConcurrencyArgs();
 
     /**
-     * Count at which the proxy sends no more.
+     * Count at which the proxy sends no more to the Machine.
      * 
      */
     @Import(name="hardLimit")
     private @Nullable Output<Integer> hardLimit;
 
     /**
-     * @return Count at which the proxy sends no more.
+     * @return Count at which the proxy sends no more to the Machine.
      * 
      */
     public Optional<Output<Integer>> hardLimit() {
@@ -94,7 +94,7 @@ public final class MachineServiceConcurrencyArgs extends com.pulumi.resources.Re
         }
 
         /**
-         * @param hardLimit Count at which the proxy sends no more.
+         * @param hardLimit Count at which the proxy sends no more to the Machine.
          * 
          * @return builder
          * 
@@ -105,7 +105,7 @@ public final class MachineServiceConcurrencyArgs extends com.pulumi.resources.Re
         }
 
         /**
-         * @param hardLimit Count at which the proxy sends no more.
+         * @param hardLimit Count at which the proxy sends no more to the Machine.
          * 
          * @return builder
          * 

@@ -86,14 +86,14 @@ public final class MachineServicePortArgs extends com.pulumi.resources.ResourceA
     }
 
     /**
-     * Public port; either this or `startPort` with `endPort`.
+     * Public port; set either this or `startPort` with `endPort`.
      * 
      */
     @Import(name="port")
     private @Nullable Output<Integer> port;
 
     /**
-     * @return Public port; either this or `startPort` with `endPort`.
+     * @return Public port; set either this or `startPort` with `endPort`.
      * 
      */
     public Optional<Output<Integer>> port() {
@@ -271,7 +271,7 @@ public final class MachineServicePortArgs extends com.pulumi.resources.ResourceA
         }
 
         /**
-         * @param port Public port; either this or `startPort` with `endPort`.
+         * @param port Public port; set either this or `startPort` with `endPort`.
          * 
          * @return builder
          * 
@@ -282,7 +282,7 @@ public final class MachineServicePortArgs extends com.pulumi.resources.ResourceA
         }
 
         /**
-         * @param port Public port; either this or `startPort` with `endPort`.
+         * @param port Public port; set either this or `startPort` with `endPort`.
          * 
          * @return builder
          * 

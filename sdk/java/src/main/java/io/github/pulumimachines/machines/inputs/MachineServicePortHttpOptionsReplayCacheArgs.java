@@ -24,14 +24,14 @@ public final class MachineServicePortHttpOptionsReplayCacheArgs extends com.pulu
     public static final MachineServicePortHttpOptionsReplayCacheArgs Empty = new MachineServicePortHttpOptionsReplayCacheArgs();
 
     /**
-     * Whether a request may ask for the cache to be left out.
+     * Whether a request may bypass the cache.
      * 
      */
     @Import(name="allowBypass")
     private @Nullable Output<Boolean> allowBypass;
 
     /**
-     * @return Whether a request may ask for the cache to be left out.
+     * @return Whether a request may bypass the cache.
      * 
      */
     public Optional<Output<Boolean>> allowBypass() {
@@ -127,7 +127,7 @@ public final class MachineServicePortHttpOptionsReplayCacheArgs extends com.pulu
         }
 
         /**
-         * @param allowBypass Whether a request may ask for the cache to be left out.
+         * @param allowBypass Whether a request may bypass the cache.
          * 
          * @return builder
          * 
@@ -138,7 +138,7 @@ public final class MachineServicePortHttpOptionsReplayCacheArgs extends com.pulu
         }
 
         /**
-         * @param allowBypass Whether a request may ask for the cache to be left out.
+         * @param allowBypass Whether a request may bypass the cache.
          * 
          * @return builder
          * 

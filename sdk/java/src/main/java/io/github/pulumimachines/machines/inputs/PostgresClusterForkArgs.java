@@ -11,7 +11,7 @@ import java.util.Objects;
 
 
 /**
- * Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+ * Creates the cluster as a copy of another one&#39;s present state. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
  * 
  */
 public final class PostgresClusterForkArgs extends com.pulumi.resources.ResourceArgs {

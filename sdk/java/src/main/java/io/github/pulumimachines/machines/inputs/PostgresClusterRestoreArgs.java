@@ -13,7 +13,7 @@ import javax.annotation.Nullable;
 
 
 /**
- * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+ * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`. Region, plan and other settings come from that cluster. Once the cluster exists, this may be removed, and those settings still need not be set. Changing it replaces the cluster.
  * 
  */
 public final class PostgresClusterRestoreArgs extends com.pulumi.resources.ResourceArgs {

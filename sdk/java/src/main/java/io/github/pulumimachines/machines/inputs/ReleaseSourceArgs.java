@@ -13,7 +13,7 @@ import javax.annotation.Nullable;
 
 
 /**
- * How the Machines of `from` are looked at; where this stack&#39;s own are, with its token, when left out.
+ * The service to read the Machines of `from` from. When left out, it is this stack&#39;s service, with its token.
  * 
  */
 public final class ReleaseSourceArgs extends com.pulumi.resources.ResourceArgs {
@@ -36,14 +36,14 @@ public final class ReleaseSourceArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * A token that may read its Machines. One that the preview does not know yet is used in the update.
+     * Token that may read its Machines. If the preview does not know it yet, it is used in the update.
      * 
      */
     @Import(name="token", required=true)
     private Output<String> token;
 
     /**
-     * @return A token that may read its Machines. One that the preview does not know yet is used in the update.
+     * @return Token that may read its Machines. If the preview does not know it yet, it is used in the update.
      * 
      */
     public Output<String> token() {
@@ -97,7 +97,7 @@ public final class ReleaseSourceArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param token A token that may read its Machines. One that the preview does not know yet is used in the update.
+         * @param token Token that may read its Machines. If the preview does not know it yet, it is used in the update.
          * 
          * @return builder
          * 
@@ -108,7 +108,7 @@ public final class ReleaseSourceArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param token A token that may read its Machines. One that the preview does not know yet is used in the update.
+         * @param token Token that may read its Machines. If the preview does not know it yet, it is used in the update.
          * 
          * @return builder
          * 

@@ -15,7 +15,7 @@ import javax.annotation.Nullable;
 
 
 /**
- * Sends the Machine&#39;s main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+ * Sends a signal to the Machine&#39;s main process when `triggers` change, without a new version. It sends none to a Machine that does not run, that was restarted, or that gets a new version.
  * 
  */
 public final class ReloadTriggersArgs extends com.pulumi.resources.ResourceArgs {
@@ -38,14 +38,14 @@ public final class ReloadTriggersArgs extends com.pulumi.resources.ResourceArgs 
     }
 
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
      * 
      */
     @Import(name="triggers")
     private @Nullable Output<Map<String,String>> triggers;
 
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
      * 
      */
     public Optional<Output<Map<String,String>>> triggers() {
@@ -119,7 +119,7 @@ public final class ReloadTriggersArgs extends com.pulumi.resources.ResourceArgs 
         }
 
         /**
-         * @param triggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+         * @param triggers Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
          * 
          * @return builder
          * 
@@ -130,7 +130,7 @@ public final class ReloadTriggersArgs extends com.pulumi.resources.ResourceArgs 
         }
 
         /**
-         * @param triggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+         * @param triggers Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
          * 
          * @return builder
          * 

@@ -15,7 +15,7 @@ import javax.annotation.Nullable;
 
 
 /**
- * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+ * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that.
  * 
  */
 public final class RestartTriggersArgs extends com.pulumi.resources.ResourceArgs {
@@ -53,14 +53,14 @@ public final class RestartTriggersArgs extends com.pulumi.resources.ResourceArgs
     }
 
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+     * Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
      * 
      */
     @Import(name="triggers")
     private @Nullable Output<Map<String,String>> triggers;
 
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
      * 
      */
     public Optional<Output<Map<String,String>>> triggers() {
@@ -156,7 +156,7 @@ public final class RestartTriggersArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param triggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+         * @param triggers Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
          * 
          * @return builder
          * 
@@ -167,7 +167,7 @@ public final class RestartTriggersArgs extends com.pulumi.resources.ResourceArgs
         }
 
         /**
-         * @param triggers Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+         * @param triggers Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
          * 
          * @return builder
          * 

@@ -48,14 +48,14 @@ public final class VerifyArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
      * 
      */
     @Import(name="minVersion")
     private @Nullable Output<Integer> minVersion;
 
     /**
-     * @return Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+     * @return Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
      * 
      */
     public Optional<Output<Integer>> minVersion() {
@@ -78,14 +78,14 @@ public final class VerifyArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * What sign answered, base64.
+     * The signature that sign returned, base64.
      * 
      */
     @Import(name="signature", required=true)
     private Output<String> signature;
 
     /**
-     * @return What sign answered, base64.
+     * @return The signature that sign returned, base64.
      * 
      */
     public Output<String> signature() {
@@ -163,7 +163,7 @@ public final class VerifyArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param minVersion Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+         * @param minVersion Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
          * 
          * @return builder
          * 
@@ -174,7 +174,7 @@ public final class VerifyArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param minVersion Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+         * @param minVersion Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
          * 
          * @return builder
          * 
@@ -205,7 +205,7 @@ public final class VerifyArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param signature What sign answered, base64.
+         * @param signature The signature that sign returned, base64.
          * 
          * @return builder
          * 
@@ -216,7 +216,7 @@ public final class VerifyArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param signature What sign answered, base64.
+         * @param signature The signature that sign returned, base64.
          * 
          * @return builder
          * 

@@ -47,14 +47,14 @@ public final class VerifyPlainArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+     * Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
      * 
      */
     @Import(name="minVersion")
     private @Nullable Integer minVersion;
 
     /**
-     * @return Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+     * @return Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
      * 
      */
     public Optional<Integer> minVersion() {
@@ -77,14 +77,14 @@ public final class VerifyPlainArgs extends com.pulumi.resources.InvokeArgs {
     }
 
     /**
-     * What sign answered, base64.
+     * The signature that sign returned, base64.
      * 
      */
     @Import(name="signature", required=true)
     private String signature;
 
     /**
-     * @return What sign answered, base64.
+     * @return The signature that sign returned, base64.
      * 
      */
     public String signature() {
@@ -142,7 +142,7 @@ public final class VerifyPlainArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param minVersion Version of the App&#39;s secrets the answer must have at least: the `version` that a change of them answered.
+         * @param minVersion Lowest version of the App&#39;s secrets that the answer must have: the `version` that a change of them returned.
          * 
          * @return builder
          * 
@@ -164,7 +164,7 @@ public final class VerifyPlainArgs extends com.pulumi.resources.InvokeArgs {
         }
 
         /**
-         * @param signature What sign answered, base64.
+         * @param signature The signature that sign returned, base64.
          * 
          * @return builder
          * 

@@ -24,12 +24,12 @@ public final class AppDetails {
      */
     private @Nullable String cnameTarget;
     /**
-     * @return Where the computer of the service opens the App&#39;s HTTP services. Only of a service whose Machines run on its computer.
+     * @return URL of the App&#39;s HTTP services on the service&#39;s computer. Only a service that runs Machines on its own computer sets it.
      * 
      */
     private @Nullable String httpUrl;
     /**
-     * @return The same for HTTPS services.
+     * @return The same URL for HTTPS services.
      * 
      */
     private @Nullable String httpsUrl;
@@ -90,14 +90,14 @@ public final class AppDetails {
         return Optional.ofNullable(this.cnameTarget);
     }
     /**
-     * @return Where the computer of the service opens the App&#39;s HTTP services. Only of a service whose Machines run on its computer.
+     * @return URL of the App&#39;s HTTP services on the service&#39;s computer. Only a service that runs Machines on its own computer sets it.
      * 
      */
     public Optional<String> httpUrl() {
         return Optional.ofNullable(this.httpUrl);
     }
     /**
-     * @return The same for HTTPS services.
+     * @return The same URL for HTTPS services.
      * 
      */
     public Optional<String> httpsUrl() {

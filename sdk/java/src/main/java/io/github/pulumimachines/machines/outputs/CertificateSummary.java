@@ -29,7 +29,7 @@ public final class CertificateSummary {
      */
     private @Nullable Boolean acmeHttpConfigured;
     /**
-     * @return Whether an ACME certificate was asked for.
+     * @return Whether an ACME certificate was requested.
      * 
      */
     private @Nullable Boolean acmeRequested;
@@ -74,7 +74,7 @@ public final class CertificateSummary {
      */
     private @Nullable Boolean ownershipTxtConfigured;
     /**
-     * @return As in the detail.
+     * @return Status of the hostname: `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
      * 
      */
     private @Nullable String status;
@@ -107,7 +107,7 @@ public final class CertificateSummary {
         return Optional.ofNullable(this.acmeHttpConfigured);
     }
     /**
-     * @return Whether an ACME certificate was asked for.
+     * @return Whether an ACME certificate was requested.
      * 
      */
     public Optional<Boolean> acmeRequested() {
@@ -170,7 +170,7 @@ public final class CertificateSummary {
         return Optional.ofNullable(this.ownershipTxtConfigured);
     }
     /**
-     * @return As in the detail.
+     * @return Status of the hostname: `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
      * 
      */
     public Optional<String> status() {

@@ -20,7 +20,7 @@ import javax.annotation.Nullable;
 @CustomType
 public final class CheckCertificateResult {
     /**
-     * @return Whether an ACME certificate was asked for.
+     * @return Whether an ACME certificate was requested.
      * 
      */
     private @Nullable Boolean acmeRequested;
@@ -60,7 +60,7 @@ public final class CheckCertificateResult {
      */
     private String id;
     /**
-     * @return RFC 3339 time at which issuing goes on, if it is held up.
+     * @return RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests.
      * 
      */
     private @Nullable String rateLimitedUntil;
@@ -82,7 +82,7 @@ public final class CheckCertificateResult {
 
     private CheckCertificateResult() {}
     /**
-     * @return Whether an ACME certificate was asked for.
+     * @return Whether an ACME certificate was requested.
      * 
      */
     public Optional<Boolean> acmeRequested() {
@@ -138,7 +138,7 @@ public final class CheckCertificateResult {
         return this.id;
     }
     /**
-     * @return RFC 3339 time at which issuing goes on, if it is held up.
+     * @return RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests.
      * 
      */
     public Optional<String> rateLimitedUntil() {

@@ -38,12 +38,12 @@ public final class DnsRecords {
      */
     private @Nullable String ownershipTxt;
     /**
-     * @return Addresses the hostname leads to in the end.
+     * @return Addresses that the hostname resolves to.
      * 
      */
     private @Nullable List<String> resolvedAddresses;
     /**
-     * @return Name server in charge, if there is one.
+     * @return Authoritative name server, if there is one.
      * 
      */
     private @Nullable String soa;
@@ -85,14 +85,14 @@ public final class DnsRecords {
         return Optional.ofNullable(this.ownershipTxt);
     }
     /**
-     * @return Addresses the hostname leads to in the end.
+     * @return Addresses that the hostname resolves to.
      * 
      */
     public List<String> resolvedAddresses() {
         return this.resolvedAddresses == null ? List.of() : this.resolvedAddresses;
     }
     /**
-     * @return Name server in charge, if there is one.
+     * @return Authoritative name server, if there is one.
      * 
      */
     public Optional<String> soa() {

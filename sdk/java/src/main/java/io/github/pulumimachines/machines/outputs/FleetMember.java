@@ -13,7 +13,7 @@ import javax.annotation.Nullable;
 @CustomType
 public final class FleetMember {
     /**
-     * @return Digest of the image that it runs, `sha256:` and 64 digits.
+     * @return Digest of the image that it runs: `sha256:` and 64 hexadecimal digits.
      * 
      */
     private @Nullable String digest;
@@ -50,7 +50,7 @@ public final class FleetMember {
 
     private FleetMember() {}
     /**
-     * @return Digest of the image that it runs, `sha256:` and 64 digits.
+     * @return Digest of the image that it runs: `sha256:` and 64 hexadecimal digits.
      * 
      */
     public Optional<String> digest() {

@@ -19,12 +19,12 @@ public final class FleetStrategy {
      */
     private @Nullable Integer count;
     /**
-     * @return How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+     * @return How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
      * 
      */
     private @Nullable String drain;
     /**
-     * @return Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+     * @return Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
      * 
      */
     private @Nullable Boolean keepOld;
@@ -39,7 +39,7 @@ public final class FleetStrategy {
      */
     private @Nullable String maxUnavailable;
     /**
-     * @return Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+     * @return Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
      * 
      */
     private @Nullable Integer minHealthySeconds;
@@ -49,12 +49,12 @@ public final class FleetStrategy {
      */
     private @Nullable String observe;
     /**
-     * @return `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+     * @return `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
      * 
      */
     private @Nullable String promote;
     /**
-     * @return `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+     * @return `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
      * 
      */
     private @Nullable String type;
@@ -68,14 +68,14 @@ public final class FleetStrategy {
         return Optional.ofNullable(this.count);
     }
     /**
-     * @return How long a Machine that is destroyed or kept goes on after the proxy has stopped sending to it; no time when left out.
+     * @return How long a Machine keeps running after the proxy has stopped sending to it, before it is destroyed or stopped; no time when left out.
      * 
      */
     public Optional<String> drain() {
         return Optional.ofNullable(this.drain);
     }
     /**
-     * @return Whether the old Machines are stopped and kept until the next rollout, so that going back is quick. For `bluegreen`.
+     * @return Whether the old Machines are stopped and kept until the next rollout, so that a rollback is quick. For `bluegreen`.
      * 
      */
     public Optional<Boolean> keepOld() {
@@ -96,7 +96,7 @@ public final class FleetStrategy {
         return Optional.ofNullable(this.maxUnavailable);
     }
     /**
-     * @return Seconds that each Machine must keep running and pass before the rollout continues, 0 to 3600. When left out, 0 with checks, and otherwise `machines:minHealthySeconds`, which is 3; then what one Machine has proved counts for the others.
+     * @return Seconds that each Machine must keep running and pass its checks before the rollout continues, 0 to 3600. When left out, it is 0 with checks. Without checks it is `machines:minHealthySeconds`, which is 3, and what one Machine has proved counts for the others.
      * 
      */
     public Optional<Integer> minHealthySeconds() {
@@ -110,14 +110,14 @@ public final class FleetStrategy {
         return Optional.ofNullable(this.observe);
     }
     /**
-     * @return `manual` waits until `promoted` says to go on: a canary rollout after its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, as when left out, goes on at once. For `canary` and `bluegreen`.
+     * @return `manual` waits for `promoted`: a canary rollout when its canaries have passed, a blue/green one when all new Machines pass and before they get traffic. `auto`, the default, continues at once. For `canary` and `bluegreen`.
      * 
      */
     public Optional<String> promote() {
         return Optional.ofNullable(this.promote);
     }
     /**
-     * @return `rolling` updates a few Machines at a time, and is used when left out. `canary` updates `count` Machines and watches them first. `bluegreen` creates all new Machines beside the old ones, and switches when all of them pass. `immediate` updates all at once.
+     * @return `rolling`, the default, updates a few Machines at a time. `canary` first updates `count` Machines and watches them. `bluegreen` creates all new Machines beside the old ones, and switches traffic when all of them pass. `immediate` updates all at once.
      * 
      */
     public Optional<String> type() {

@@ -16,12 +16,12 @@ import javax.annotation.Nullable;
 @CustomType
 public final class FleetVolume {
     /**
-     * @return Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+     * @return Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
      * 
      */
     private @Nullable List<String> adopt;
     /**
-     * @return Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+     * @return Allows `bluegreen`: each new Machine gets a copy of an old one&#39;s volume. Data that the old Machine writes after that moment stays on the old volume only.
      * 
      */
     private @Nullable Boolean copy;
@@ -41,21 +41,21 @@ public final class FleetVolume {
      */
     private @Nullable Integer sizeGb;
     /**
-     * @return Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+     * @return Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
      * 
      */
     private @Nullable Integer snapshotRetention;
 
     private FleetVolume() {}
     /**
-     * @return Volumes that exist and become the fleet&#39;s, by their ids. Each must be named after its Machine, for example `web_ams_1`, and be in its region; it is mounted when that Machine is created. Remove a Volume from the program first, with `retainOnDelete`.
+     * @return Ids of existing volumes that the fleet adopts. Each must be named after its Machine, for example `web_ams_1`, and be in its region. It is mounted when that Machine is created. First remove its Volume from the program, with `retainOnDelete`.
      * 
      */
     public List<String> adopt() {
         return this.adopt == null ? List.of() : this.adopt;
     }
     /**
-     * @return Allows `bluegreen`: each new Machine gets a copy of the volume of an old one. What the old one writes after that moment is not in the copy, and is left on the old volume.
+     * @return Allows `bluegreen`: each new Machine gets a copy of an old one&#39;s volume. Data that the old Machine writes after that moment stays on the old volume only.
      * 
      */
     public Optional<Boolean> copy() {
@@ -83,7 +83,7 @@ public final class FleetVolume {
         return Optional.ofNullable(this.sizeGb);
     }
     /**
-     * @return Days that a snapshot of a new volume is kept, 1 to 60; 5 when left out.
+     * @return Days that a snapshot of a new volume is stored, 1 to 60; 5 when left out.
      * 
      */
     public Optional<Integer> snapshotRetention() {

@@ -19,7 +19,7 @@ import javax.annotation.Nullable;
 @CustomType
 public final class GetCertificateResult {
     /**
-     * @return Whether an ACME certificate was asked for.
+     * @return Whether an ACME certificate was requested.
      * 
      */
     private @Nullable Boolean acmeRequested;
@@ -54,7 +54,7 @@ public final class GetCertificateResult {
      */
     private String id;
     /**
-     * @return RFC 3339 time at which issuing goes on, if it is held up.
+     * @return RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests.
      * 
      */
     private @Nullable String rateLimitedUntil;
@@ -76,7 +76,7 @@ public final class GetCertificateResult {
 
     private GetCertificateResult() {}
     /**
-     * @return Whether an ACME certificate was asked for.
+     * @return Whether an ACME certificate was requested.
      * 
      */
     public Optional<Boolean> acmeRequested() {
@@ -125,7 +125,7 @@ public final class GetCertificateResult {
         return this.id;
     }
     /**
-     * @return RFC 3339 time at which issuing goes on, if it is held up.
+     * @return RFC 3339 time from which the service tries again to issue, if the certificate authority limits requests.
      * 
      */
     public Optional<String> rateLimitedUntil() {

@@ -11,7 +11,7 @@ import java.util.Objects;
 @CustomType
 public final class GetMachineMemoryResult {
     /**
-     * @return Memory in MB that the limit could be raised by.
+     * @return Memory in MB by which the limit could be raised.
      * 
      */
     private Integer availableMb;
@@ -23,7 +23,7 @@ public final class GetMachineMemoryResult {
 
     private GetMachineMemoryResult() {}
     /**
-     * @return Memory in MB that the limit could be raised by.
+     * @return Memory in MB by which the limit could be raised.
      * 
      */
     public Integer availableMb() {

@@ -12,14 +12,14 @@ import java.util.Objects;
 @CustomType
 public final class GetMachineProcessesResult {
     /**
-     * @return The processes, in the order asked for.
+     * @return The processes, in the requested order.
      * 
      */
     private List<ProcessDetails> processes;
 
     private GetMachineProcessesResult() {}
     /**
-     * @return The processes, in the order asked for.
+     * @return The processes, in the requested order.
      * 
      */
     public List<ProcessDetails> processes() {

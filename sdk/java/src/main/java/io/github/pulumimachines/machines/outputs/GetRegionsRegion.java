@@ -16,7 +16,7 @@ import javax.annotation.Nullable;
 @CustomType
 public final class GetRegionsRegion {
     /**
-     * @return Room left, in Machines.
+     * @return Number of Machines that still fit into the region.
      * 
      */
     private @Nullable Integer capacity;
@@ -68,7 +68,7 @@ public final class GetRegionsRegion {
 
     private GetRegionsRegion() {}
     /**
-     * @return Room left, in Machines.
+     * @return Number of Machines that still fit into the region.
      * 
      */
     public Optional<Integer> capacity() {

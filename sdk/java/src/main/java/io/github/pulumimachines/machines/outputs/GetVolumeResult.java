@@ -111,7 +111,7 @@ public final class GetVolumeResult {
      */
     private @Nullable String region;
     /**
-     * @return Features asked of the host.
+     * @return Features that the host must offer.
      * 
      */
     private @Nullable List<String> requiredHostFeatures;
@@ -121,7 +121,7 @@ public final class GetVolumeResult {
      */
     private @Nullable Integer sizeGb;
     /**
-     * @return Days a snapshot is kept.
+     * @return Days that a snapshot is stored.
      * 
      */
     private @Nullable Integer snapshotRetention;
@@ -281,7 +281,7 @@ public final class GetVolumeResult {
         return Optional.ofNullable(this.region);
     }
     /**
-     * @return Features asked of the host.
+     * @return Features that the host must offer.
      * 
      */
     public List<String> requiredHostFeatures() {
@@ -295,7 +295,7 @@ public final class GetVolumeResult {
         return Optional.ofNullable(this.sizeGb);
     }
     /**
-     * @return Days a snapshot is kept.
+     * @return Days that a snapshot is stored.
      * 
      */
     public Optional<Integer> snapshotRetention() {

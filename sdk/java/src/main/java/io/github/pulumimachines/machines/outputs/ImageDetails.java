@@ -13,7 +13,7 @@ import javax.annotation.Nullable;
 @CustomType
 public final class ImageDetails {
     /**
-     * @return `sha256:` and the digest.
+     * @return Digest, with `sha256:` before it.
      * 
      */
     private @Nullable String digest;
@@ -40,7 +40,7 @@ public final class ImageDetails {
 
     private ImageDetails() {}
     /**
-     * @return `sha256:` and the digest.
+     * @return Digest, with `sha256:` before it.
      * 
      */
     public Optional<String> digest() {

@@ -68,12 +68,12 @@ public final class MachineConfig {
      */
     private @Nullable MachineDns dns;
     /**
-     * @return Environment variables. Mark a value secret in the program to keep it out of sight.
+     * @return Environment variables. Mark a value as secret in the program to hide it in outputs.
      * 
      */
     private @Nullable Map<String,String> env;
     /**
-     * @return Fields of the configuration this version does not know, in the wire&#39;s own names; merged in last, lists item by item.
+     * @return Fields of the configuration that this version does not know, by the service&#39;s own names. They are merged in last, lists item by item.
      * 
      */
     private @Nullable Map<String,Object> extra;
@@ -220,14 +220,14 @@ public final class MachineConfig {
         return Optional.ofNullable(this.dns);
     }
     /**
-     * @return Environment variables. Mark a value secret in the program to keep it out of sight.
+     * @return Environment variables. Mark a value as secret in the program to hide it in outputs.
      * 
      */
     public Map<String,String> env() {
         return this.env == null ? Map.of() : this.env;
     }
     /**
-     * @return Fields of the configuration this version does not know, in the wire&#39;s own names; merged in last, lists item by item.
+     * @return Fields of the configuration that this version does not know, by the service&#39;s own names. They are merged in last, lists item by item.
      * 
      */
     public Map<String,Object> extra() {

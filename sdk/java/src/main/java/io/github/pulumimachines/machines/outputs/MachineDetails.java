@@ -29,7 +29,7 @@ public final class MachineDetails {
      */
     private @Nullable List<CheckResult> checks;
     /**
-     * @return The configuration as a Machine takes it, keys of the metadata that are the platform&#39;s or the provider&#39;s left out; absent while the host is not reachable.
+     * @return The configuration, with the fields of a Machine&#39;s `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable.
      * 
      */
     private @Nullable MachineConfig config;
@@ -120,7 +120,7 @@ public final class MachineDetails {
         return this.checks == null ? List.of() : this.checks;
     }
     /**
-     * @return The configuration as a Machine takes it, keys of the metadata that are the platform&#39;s or the provider&#39;s left out; absent while the host is not reachable.
+     * @return The configuration, with the fields of a Machine&#39;s `config`; metadata keys of the platform and the provider are left out. It is absent while the host is not reachable.
      * 
      */
     public Optional<MachineConfig> config() {

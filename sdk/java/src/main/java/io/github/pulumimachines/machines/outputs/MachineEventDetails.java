@@ -25,7 +25,7 @@ public final class MachineEventDetails {
      */
     private @Nullable Map<String,Object> request;
     /**
-     * @return `user` (asked for through the API) or `flyd` (the host).
+     * @return `user` (requested through the API) or `flyd` (the host).
      * 
      */
     private @Nullable String source;
@@ -61,7 +61,7 @@ public final class MachineEventDetails {
         return this.request == null ? Map.of() : this.request;
     }
     /**
-     * @return `user` (asked for through the API) or `flyd` (the host).
+     * @return `user` (requested through the API) or `flyd` (the host).
      * 
      */
     public Optional<String> source() {

@@ -29,7 +29,7 @@ public final class MachineFile {
      */
     private @Nullable Integer mode;
     /**
-     * @return Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+     * @return Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
      * 
      */
     private @Nullable String rawValue;
@@ -62,7 +62,7 @@ public final class MachineFile {
         return Optional.ofNullable(this.mode);
     }
     /**
-     * @return Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.
+     * @return Contents in base64; mark them as secret in the program if they are. Set one of this, `secretName` and `imageConfig`.
      * 
      */
     public Optional<String> rawValue() {

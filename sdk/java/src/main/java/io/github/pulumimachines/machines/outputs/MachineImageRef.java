@@ -12,7 +12,7 @@ import javax.annotation.Nullable;
 @CustomType
 public final class MachineImageRef {
     /**
-     * @return `sha256:` and the digest.
+     * @return Digest, with `sha256:` before it.
      * 
      */
     private @Nullable String digest;
@@ -34,7 +34,7 @@ public final class MachineImageRef {
 
     private MachineImageRef() {}
     /**
-     * @return `sha256:` and the digest.
+     * @return Digest, with `sha256:` before it.
      * 
      */
     public Optional<String> digest() {

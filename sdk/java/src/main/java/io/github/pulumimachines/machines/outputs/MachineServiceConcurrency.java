@@ -13,7 +13,7 @@ import javax.annotation.Nullable;
 @CustomType
 public final class MachineServiceConcurrency {
     /**
-     * @return Count at which the proxy sends no more.
+     * @return Count at which the proxy sends no more to the Machine.
      * 
      */
     private @Nullable Integer hardLimit;
@@ -30,7 +30,7 @@ public final class MachineServiceConcurrency {
 
     private MachineServiceConcurrency() {}
     /**
-     * @return Count at which the proxy sends no more.
+     * @return Count at which the proxy sends no more to the Machine.
      * 
      */
     public Optional<Integer> hardLimit() {

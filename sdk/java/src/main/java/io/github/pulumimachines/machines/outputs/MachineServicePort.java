@@ -38,7 +38,7 @@ public final class MachineServicePort {
      */
     private @Nullable MachineServicePortHttpOptions httpOptions;
     /**
-     * @return Public port; either this or `startPort` with `endPort`.
+     * @return Public port; set either this or `startPort` with `endPort`.
      * 
      */
     private @Nullable Integer port;
@@ -88,7 +88,7 @@ public final class MachineServicePort {
         return Optional.ofNullable(this.httpOptions);
     }
     /**
-     * @return Public port; either this or `startPort` with `endPort`.
+     * @return Public port; set either this or `startPort` with `endPort`.
      * 
      */
     public Optional<Integer> port() {

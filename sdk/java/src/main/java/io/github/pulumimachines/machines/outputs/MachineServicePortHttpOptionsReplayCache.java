@@ -14,7 +14,7 @@ import javax.annotation.Nullable;
 @CustomType
 public final class MachineServicePortHttpOptionsReplayCache {
     /**
-     * @return Whether a request may ask for the cache to be left out.
+     * @return Whether a request may bypass the cache.
      * 
      */
     private @Nullable Boolean allowBypass;
@@ -41,7 +41,7 @@ public final class MachineServicePortHttpOptionsReplayCache {
 
     private MachineServicePortHttpOptionsReplayCache() {}
     /**
-     * @return Whether a request may ask for the cache to be left out.
+     * @return Whether a request may bypass the cache.
      * 
      */
     public Optional<Boolean> allowBypass() {

@@ -13,7 +13,7 @@ import javax.annotation.Nullable;
 @CustomType
 public final class MachineVersionDetails {
     /**
-     * @return Configuration of that version, as a Machine takes it.
+     * @return Configuration of that version, with the fields of a Machine&#39;s `config`.
      * 
      */
     private @Nullable MachineConfig config;
@@ -25,7 +25,7 @@ public final class MachineVersionDetails {
 
     private MachineVersionDetails() {}
     /**
-     * @return Configuration of that version, as a Machine takes it.
+     * @return Configuration of that version, with the fields of a Machine&#39;s `config`.
      * 
      */
     public Optional<MachineConfig> config() {

@@ -111,7 +111,7 @@ public final class OrgVolumeDetails {
      */
     private @Nullable String region;
     /**
-     * @return Features asked of the host.
+     * @return Features that the host must offer.
      * 
      */
     private @Nullable List<String> requiredHostFeatures;
@@ -121,7 +121,7 @@ public final class OrgVolumeDetails {
      */
     private @Nullable Integer sizeGb;
     /**
-     * @return Days a snapshot is kept.
+     * @return Days that a snapshot is stored.
      * 
      */
     private @Nullable Integer snapshotRetention;
@@ -286,7 +286,7 @@ public final class OrgVolumeDetails {
         return Optional.ofNullable(this.region);
     }
     /**
-     * @return Features asked of the host.
+     * @return Features that the host must offer.
      * 
      */
     public List<String> requiredHostFeatures() {
@@ -300,7 +300,7 @@ public final class OrgVolumeDetails {
         return Optional.ofNullable(this.sizeGb);
     }
     /**
-     * @return Days a snapshot is kept.
+     * @return Days that a snapshot is stored.
      * 
      */
     public Optional<Integer> snapshotRetention() {

@@ -35,7 +35,7 @@ public final class PostgresExtensionDetails {
      */
     private String name;
     /**
-     * @return Whether it belongs to the platform and stays.
+     * @return Whether it belongs to the platform and cannot be removed.
      * 
      */
     private @Nullable Boolean system;
@@ -70,7 +70,7 @@ public final class PostgresExtensionDetails {
         return this.name;
     }
     /**
-     * @return Whether it belongs to the platform and stays.
+     * @return Whether it belongs to the platform and cannot be removed.
      * 
      */
     public Optional<Boolean> system() {

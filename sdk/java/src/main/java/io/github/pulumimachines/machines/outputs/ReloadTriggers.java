@@ -18,7 +18,7 @@ public final class ReloadTriggers {
      */
     private @Nullable String signal;
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
      * 
      */
     private @Nullable Map<String,String> triggers;
@@ -32,7 +32,7 @@ public final class ReloadTriggers {
         return Optional.ofNullable(this.signal);
     }
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine gets the signal. Creating the Machine or removing all values does nothing.
      * 
      */
     public Map<String,String> triggers() {

@@ -23,7 +23,7 @@ public final class RestartTriggers {
      */
     private @Nullable String timeout;
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
      * 
      */
     private @Nullable Map<String,String> triggers;
@@ -44,7 +44,7 @@ public final class RestartTriggers {
         return Optional.ofNullable(this.timeout);
     }
     /**
-     * @return Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
+     * @return Any values by name, for example a release or a date. When a value is added, changed or removed, the Machine is restarted. Creating the Machine or removing all values does nothing.
      * 
      */
     public Map<String,String> triggers() {

@@ -18,7 +18,7 @@ public final class SecretDetails {
      */
     private @Nullable String createdAt;
     /**
-     * @return Changes with the value; the value cannot be found from it.
+     * @return Digest that changes with the value. The value cannot be derived from it.
      * 
      */
     private @Nullable String digest;
@@ -47,7 +47,7 @@ public final class SecretDetails {
         return Optional.ofNullable(this.createdAt);
     }
     /**
-     * @return Changes with the value; the value cannot be found from it.
+     * @return Digest that changes with the value. The value cannot be derived from it.
      * 
      */
     public Optional<String> digest() {

@@ -28,7 +28,7 @@ public final class VolumeSnapshotDetails {
      */
     private @Nullable String id;
     /**
-     * @return Days the snapshot is kept.
+     * @return Days that the snapshot is stored.
      * 
      */
     private @Nullable Integer retentionDays;
@@ -76,7 +76,7 @@ public final class VolumeSnapshotDetails {
         return Optional.ofNullable(this.id);
     }
     /**
-     * @return Days the snapshot is kept.
+     * @return Days that the snapshot is stored.
      * 
      */
     public Optional<Integer> retentionDays() {
