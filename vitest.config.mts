@@ -26,16 +26,28 @@ const rankOf = ({ moduleId }: TestSpecification): number => {
 const onlyInAll = [
   ...[
     "consoleCode",
+    "database",
     "drift",
     "engineOptions",
+    "faults",
     "functions",
     "hooks",
     "importFrom",
     "interruptions",
+    "keepsRunning",
     "packageAdd",
     "promotionBack",
   ],
-  ...["promotionWorkflows", "refreshBeforeUpdate", "release", "releaseLanguages", "repairs", "together", "tracing"],
+  ...[
+    "promotionWorkflows",
+    "refreshBeforeUpdate",
+    "release",
+    "releaseLanguages",
+    "repairs",
+    "replaced",
+    "together",
+    "tracing",
+  ],
   "writeOnly",
 ];
 
@@ -155,6 +167,7 @@ export default defineConfig({
           globalSetup: ["test/runtime/globalSetup.ts", "test/console/globalSetup.ts"],
           setupFiles: ["test/support/newRun.ts", "test/runtime/spec/setup.ts"],
           maxWorkers,
+          isolate: false,
           testTimeout: wholeRun,
           hookTimeout: wholeRun,
           expect: { poll: { timeout: hang } },
