@@ -60,7 +60,7 @@ describe("the plan of an update", () => {
     );
   });
 
-  test("changes metadata and power separately only without a new version, which includes both", () => {
+  test("the plan of an update changes metadata and power separately only without a new version, which includes both", () => {
     fc.assert(
       fc.property(arbitrary, (one) => {
         const { version, metadata, power, actions } = planOf(one);
@@ -82,12 +82,12 @@ describe("the plan of an update", () => {
     );
   });
 
-  test("starts a crashed or failed Machine", () => {
+  test("the plan of an update starts a crashed or failed Machine", () => {
     expect(planOf({ ...nothing, live: "stopped", crashed: true })).toMatchObject({ power: "start", waits: true });
     expect(planOf({ ...nothing, live: "failed" })).toMatchObject({ power: "start", waits: true });
   });
 
-  test("restarts only a Machine that runs and is otherwise unchanged", () => {
+  test("the plan of an update restarts only a Machine that runs and is otherwise unchanged", () => {
     fc.assert(
       fc.property(arbitrary, (one) => {
         const { actions, version, power, target } = planOf(one);
@@ -98,7 +98,7 @@ describe("the plan of an update", () => {
     expect(planOf({ ...nothing, newTriggers: "reload" })).toMatchObject({ actions: ["reload"], waits: false });
   });
 
-  test("waits after any change of the power state, and for what the last update did not reach", () => {
+  test("the plan of an update waits after any change of the power state, and for what the last update did not reach", () => {
     fc.assert(
       fc.property(arbitrary, (one) => {
         const { version, power, actions, target, waits } = planOf(one);
