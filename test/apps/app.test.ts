@@ -46,7 +46,7 @@ describe("App", () => {
     );
   });
 
-  test("network: the requested one, or the default if omitted; changing it replaces the App", async () => {
+  test("the network is the requested one, or the default if omitted, and changing it replaces the App", async () => {
     const app = bind("App", service);
     const { inputs } = await app.check({}, { name: "on-default" });
     const { id, state } = await app.create(inputs);

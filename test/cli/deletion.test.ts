@@ -185,7 +185,7 @@ describe("other stacks of the project", () => {
 });
 
 describe("orphans --delete", () => {
-  test("deletes exactly what is named, as its resource would", async () => {
+  test("orphans --delete deletes exactly what is named, as its resource would", async () => {
     const { web, copy } = await twice();
     const other = `shop/${await makeMachine(service, "shop", { name: "other", region: "ams", config: image })}`;
     const [shown] = (await report()).orphans.flatMap(({ delete: proposed }) => proposed ?? []);

@@ -199,7 +199,7 @@ const keepSnapshots = (volume: string) =>
 const setSecret = (name: string, value: string) => send(service, "POST", `/v1/apps/shop/secrets/${name}`, { value });
 
 describe.each(shapes)("of a stack with %s resources", (shape) => {
-  test("says that nothing differs, and asks the CLI only for configuration and state", async () => {
+  test("the drift report says that nothing differs, and asks the CLI only for configuration and state", async () => {
     const { resources } = await world(shape);
     const ran = await run({ shape, resources });
     expect(ran).toEqual({ code: 0, out: "Stack dev of shop, 6 resources: no drift.\n", err: "" });
@@ -222,7 +222,7 @@ describe.each(shapes)("of a stack with %s resources", (shape) => {
     expect(new Date(report.checkedAt).toISOString()).toBe(report.checkedAt);
   });
 
-  test("names every property that others changed with both values, and no secret", async () => {
+  test("the drift report names every property that others changed with both values, and no secret", async () => {
     const { resources, machine, volume } = await world(shape);
     await reconfigure(machine, (config) => ({
       ...config,

@@ -88,7 +88,7 @@ describe("environment destroy", () => {
     expect(left()).toEqual([]);
   });
 
-  test("leaves the selected stack selected, and does what Pulumi advises to do by hand", async () => {
+  test("environment destroy leaves the selected stack selected, and does what Pulumi advises to do by hand", async () => {
     have({ name: "dev", current: true }, { name: "pr-7", current: false, expires: future });
     const { code, out, err } = await run(["destroy", "pr-7"]);
     expect([code, err]).toEqual([0, ""]);
@@ -96,7 +96,7 @@ describe("environment destroy", () => {
     expect(left()).toEqual([{ name: "dev", current: true }]);
   });
 
-  test("selects no other stack in place of its own", async () => {
+  test("environment destroy selects no other stack in place of its own", async () => {
     have({ name: "dev", current: false }, { name: "pr-7", current: true, expires: future });
     expect(await run(["destroy", "pr-7"])).toMatchObject({ code: 0, err: "" });
     expect(left()).toEqual([{ name: "dev", current: false }]);
@@ -123,7 +123,7 @@ describe("environment create", () => {
     run(["create", name, "--template", "dev", "--expires", "1h", ...more]);
   const asked = (): string => readFileSync(join(folder, "asked"), "utf8");
 
-  test("refuses the name of a stack that is no environment, and advises nothing that would harm it", async () => {
+  test("environment create refuses the name of a stack that is no environment, and advises nothing that would harm it", async () => {
     have({ name: "dev", current: true }, { name: "staging", current: false });
     expect(await create("staging")).toEqual({
       code: 2,
@@ -134,17 +134,20 @@ describe("environment create", () => {
     expect(asked()).not.toMatch(/stack rm|destroy|tag set/);
   });
 
-  test.each(["Pr_9!", "a b", "", "x".repeat(101)])("checks a name before everything else: %j", async (name) => {
-    have({ name: "dev", current: true });
-    expect(await create(name)).toEqual({
-      code: 2,
-      out: "",
-      err: `pulumi-machines: ${JSON.stringify(name)} cannot be the name of an environment: it takes up to 100 letters, digits, hyphens, underscores and periods, such as pr-7\n`,
-    });
-    expect(asked).toThrow("ENOENT");
-  });
+  test.each(["Pr_9!", "a b", "", "x".repeat(101)])(
+    "environment create checks a name before everything else: %j",
+    async (name) => {
+      have({ name: "dev", current: true });
+      expect(await create(name)).toEqual({
+        code: 2,
+        out: "",
+        err: `pulumi-machines: ${JSON.stringify(name)} cannot be the name of an environment: it takes up to 100 letters, digits, hyphens, underscores and periods, such as pr-7\n`,
+      });
+      expect(asked).toThrow("ENOENT");
+    },
+  );
 
-  test("names the missing variable of a secret, and never what may be the secret", async () => {
+  test("environment create names the missing variable of a secret, and never what may be the secret", async () => {
     have({ name: "dev", current: true });
     expect((await create("pr-7", "--set-secret", "apiKey=API_KEY")).err).toBe(
       "pulumi-machines: --set-secret: the environment has no variable API_KEY, from which shop:apiKey takes its value; set it, for example with `export API_KEY=…`\n",
@@ -155,7 +158,7 @@ describe("environment create", () => {
     expect(err).toContain("--set-secret shop:apiKey=VARIABLE takes the name of one, not the value");
   });
 
-  test("refuses a key that neither the template nor Pulumi.yaml has, before anything is created", async () => {
+  test("environment create refuses a key that neither the template nor Pulumi.yaml has, before anything is created", async () => {
     have({ name: "dev", current: true }, { name: "pr-7", current: false, expires: future });
     writeFileSync(join(folder, "Pulumi.yaml"), "name: shop\nruntime: nodejs\nconfig:\n  replicas: 2\n");
     const known = ["image=a", "replicas=1", "machines:organization=acme"].flatMap((pair) => ["--set", pair]);
@@ -177,7 +180,7 @@ describe("environment create", () => {
     expect(asked()).toMatch(/config set pr-7/);
   });
 
-  test("says in its help what is required", async () => {
+  test("environment create says in its help what is required", async () => {
     // Help ends its process.
     const { out } = await command({ url: "local", token: "" }, ["environment", "create", "--help"]);
     expect(out).toMatch(/--expires <time> +time until it expires, .* \(required\)$/m);

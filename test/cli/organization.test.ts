@@ -40,7 +40,7 @@ const set = (app: string, name: string, value: string) =>
 const image = "registry.example.com/shop:1";
 
 describe("the program", () => {
-  test("reads as if a person had written it: references, loops, configuration, and no defaults", async () => {
+  test("the program reads as if a person had written it: references, loops, configuration, and no defaults", async () => {
     await makeApp(service, "my-shop");
     await set("my-shop", "DATABASE_URL", "postgres://hush");
     for (const region of ["ams", "fra"]) {

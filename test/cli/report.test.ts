@@ -111,7 +111,7 @@ describe("the examples of docs/orphans.md match the command's output", () => {
 });
 
 describe("the file of --import", () => {
-  test("contains every object once, with a unique name and the parent that waits for it", async () => {
+  test("the file of --import contains every object once, with a unique name and the parent that waits for it", async () => {
     await makeApp(service, "shop");
     const tagged = (name: string, resource: string, within?: string) =>
       makeMachine(service, "shop", {
@@ -146,7 +146,7 @@ describe("the file of --import", () => {
     expect(nameTable).toEqual({ "tier-1": "urn:pulumi:dev::shop::my:index:Tier::tier" });
   });
 
-  test("names a Machine that the state has lost as its resource, if that name is free", async () => {
+  test("the file of --import names a Machine that the state has lost as its resource, if that name is free", async () => {
     await makeApp(service, "shop");
     const lost = (name: string, owner: string, stateId = stack) =>
       makeMachine(service, "shop", {
@@ -188,7 +188,7 @@ describe("the file of --import", () => {
     });
   });
 
-  test("leaves out Machines of other stacks, and Apps with these, unless they are named", async () => {
+  test("the file of --import leaves out Machines of other stacks, and Apps with these, unless they are named", async () => {
     for (const app of ["shop", "blog", "wiki"]) await makeApp(service, app);
     const tagged = (app: string, owner: string, stateId: string) =>
       makeMachine(service, app, {

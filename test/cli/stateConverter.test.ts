@@ -75,7 +75,7 @@ async function asking(
   }
 }
 
-test("answers the names and ids of the command, parents first, with the provider of the SDKs", async () => {
+test("the converter answers the names and ids of the command, parents first, with the provider of the SDKs", async () => {
   const { secrets } = await makeOrganization(service, "same", 30);
   const { resources, notes, error } = await converted(["--snapshots"]);
   expect(error).toBeUndefined();
@@ -94,7 +94,7 @@ test("answers the names and ids of the command, parents first, with the provider
   for (const secret of [...secrets, service.token]) expect(JSON.stringify({ resources, notes })).not.toContain(secret);
 });
 
-test("limits itself to Apps, and says what the program has to set", async () => {
+test("the converter limits itself to Apps, and says what the program has to set", async () => {
   for (const app of ["shop", "blog"]) {
     await makeApp(service, app);
     await makeVolume(service, app, "ams");
@@ -120,7 +120,7 @@ test.each([
   [["--org", "persona"], expect.stringMatching(/^--org persona: .*did you mean "personal"\?$/)],
   [["--app", "shpo"], expect.stringContaining("there is no App shpo at http://")],
   [[], expect.stringMatching(/^organization personal at http:\S+ has nothing that could be imported$/)],
-])("refuses %j in one sentence", async (args, sentence: unknown) => {
+])("the converter refuses %j in one sentence", async (args, sentence: unknown) => {
   const { resources, error } = await converted(args);
   expect([resources, error]).toEqual([[], sentence]);
 });

@@ -48,7 +48,7 @@ describe("import --terraform", () => {
   };
   let before = 0;
 
-  test("imports what the state of the older provider manages, under Terraform's names", async () => {
+  test("import --terraform imports what the state of the older provider manages, under Terraform's names", async () => {
     await makeApp(service, "shop");
     await makeApp(service, "other");
     const volume = await makeVolume(service, "shop", "ams");
@@ -93,7 +93,7 @@ describe("import --terraform", () => {
     expect(out).not.toMatch(/other|--app/);
   });
 
-  test("imports what the newer provider manages, from terraform show -json", async () => {
+  test("import --terraform imports what the newer provider manages, from terraform show -json", async () => {
     await makeApp(service, "shop");
     await send(service, "POST", "/v1/apps/shop/secrets/DATABASE_URL", { value: "hush" });
     const cluster = await makeCluster(service, "main");
@@ -147,7 +147,7 @@ describe("import --terraform", () => {
     expect(out).toContain("fly_token.ci: there is no resource for it.");
   });
 
-  test("says what is no state, or a state without anything of ours", async () => {
+  test("import --terraform says what is no state, or a state without anything of ours", async () => {
     before = 0;
     const notState = "it is no output of `terraform state pull` or `terraform show -json`";
     for (const text of ["", "nonsense", "[]", '{"version":3}'])

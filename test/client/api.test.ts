@@ -79,7 +79,7 @@ describe("failures of the service", () => {
       expect(sent.length).toBeLessThanOrEqual(102 + 100);
     });
 
-    test("ends for a cancelled request while another one retries", async () => {
+    test("an outage ends for a cancelled request while another one retries", async () => {
       const outage = new CircuitBreaker(jumpingClock());
       for (const _ of many) outage.failed();
       expect(await outage.mayRepeat({}, 1000, { at: Number.POSITIVE_INFINITY, allowed: "1h" })).toBe(true);

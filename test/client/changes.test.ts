@@ -74,7 +74,7 @@ test("a change that appears late is returned by the next call, unless there is n
   }
 });
 
-test("pages in any order, with one Machine on two of them: returned once, oldest change first", async () => {
+test("a Machine on two pages in any order is returned once, and the oldest change comes first", async () => {
   const all = [await make(), await make(), await make()];
   const [one, two, three] = (
     await send<{ machines: Record<string, unknown>[] }>(service, "GET", "/v1/orgs/personal/machines")

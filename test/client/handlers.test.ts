@@ -65,13 +65,13 @@ describe("send", () => {
     return { handle, sent, order, clock };
   };
 
-  test("counts a request before it is sent, and reports it afterwards", async () => {
+  test("send counts a request before it is sent, and reports it afterwards", async () => {
     const { handle, order } = sending();
     await handle({ ...read, countRequest: () => order.push("counted") });
     expect(order).toEqual(["counted", "sent", "reported"]);
   });
 
-  test("sends nothing after the deadline or after a cancellation", async () => {
+  test("nothing is sent after the deadline or after a cancellation", async () => {
     const { handle, sent, clock } = sending();
     await expect(handle({ ...read, deadline: { at: clock.now(), allowed: "5s" } })).rejects.toThrow(
       /the time limit of 5s ended before GET/,
@@ -89,7 +89,7 @@ describe("send", () => {
     expect(sent.map((one) => one.signal)).toEqual([signal, undefined]);
   });
 
-  test("gives a long poll more time than the service holds it", async () => {
+  test("send gives a long poll more time than the service holds it", async () => {
     const { handle, sent } = sending();
     await handle(requestOf(contract.machines.wait));
     expect(sent[0]).toMatchObject({ held: true, timeout: 75_000 });
@@ -97,7 +97,7 @@ describe("send", () => {
 });
 
 describe("the rate limiter", () => {
-  test("queues requests only after a 429, and refuses those that cannot be sent in time", async () => {
+  test("the rate limiter queues requests only after a 429, and refuses those that cannot be sent in time", async () => {
     const clock = jumpingClock();
     const { rateLimiter } = newSession(newConnection(clock));
     const handle = withRateLimit(rateLimiter, clock, next<Outcome>(answer(200)));
@@ -115,7 +115,7 @@ describe("the rate limiter", () => {
 });
 
 describe("the circuit breaker", () => {
-  test("counts failures that indicate a problem of the service, and resets after a success", async () => {
+  test("the circuit breaker counts failures that indicate a problem of the service, and resets after a success", async () => {
     const clock = jumpingClock();
     const { circuitBreaker } = newSession(newConnection(clock));
     const failing = noteOutcomes(circuitBreaker, next<Outcome>(answer(503)));

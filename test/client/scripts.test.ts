@@ -132,7 +132,7 @@ describe("withLease", () => {
     expect(await isHeld()).toBe(false);
   });
 
-  test("waits for a lease of another client, reports that, and times out without mentioning up", async () => {
+  test("withLease waits for a lease of another client, reports that, and times out without mentioning up", async () => {
     const { data } = await send<{ data: { nonce: string } }>(service, "POST", path(), { ttl: 60, description: "mine" });
     const heard: string[] = [];
     const options = { description: "x", timeoutSeconds: 2, onProgress: (message: string) => heard.push(message) };
@@ -148,13 +148,13 @@ describe("withLease", () => {
 });
 
 describe("waitUntil", () => {
-  test("returns the state that was reached and its version", async () => {
+  test("waitUntil returns the state that was reached and its version", async () => {
     const { version } = await client.machines.get({ appName: "shop", machineId: machine });
     expect(await waitUntil(client, at())).toEqual({ state: "started", version });
     expect(await waitUntil(client, at(), ["stopped", "started"], { version })).toEqual({ state: "started", version });
   });
 
-  test("continues when a proxy ends the wait early, and times out without mentioning up", async () => {
+  test("waitUntil continues when a proxy ends the wait early, and times out without mentioning up", async () => {
     service.fail({ operation: "machines.wait", status: 504 });
     expect(await waitUntil(client, at(), "started")).toMatchObject({ state: "started" });
     const error = await failureOf(waitUntil(client, at(), "stopped", { timeoutSeconds: 1 }));
@@ -164,7 +164,7 @@ describe("waitUntil", () => {
     );
   });
 
-  test("ends when it is cancelled", async () => {
+  test("waitUntil ends when it is cancelled", async () => {
     const stop = new AbortController();
     const waiting = waitUntil(client, at(), "destroyed", { signal: stop.signal });
     setImmediate(() => stop.abort(new Error("enough")));

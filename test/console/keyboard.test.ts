@@ -41,7 +41,7 @@ async function tabTo(page: Page, text: string | RegExp, key = "Tab"): Promise<vo
 const inView = (page: Page) => expect.poll(() => focus(page)).toMatchObject({ tag: "MAIN", isSeen: true });
 
 describe.runIf(hasBrowser)("the keyboard", () => {
-  test("signs in, finds a Machine, compares two of its versions, copies it, and filters the log", async () => {
+  test("the keyboard signs in, finds a Machine, compares two of its versions, copies it, and filters the log", async () => {
     const service = await withService();
     await fill(service.call);
     const page = await openPage(service);

@@ -6,7 +6,7 @@ import { hasBrowser, withConsole } from "./page.ts";
 const total = 100_000;
 
 describe.runIf(hasBrowser)("an App with very many Machines", () => {
-  test("shows its first rows, scrolls to the last one, and finds any of them", async () => {
+  test("an App with very many Machines shows its first rows, scrolls to the last one, and finds any of them", async () => {
     const { page, url, service, call } = await withConsole();
     await fillWith(total, service, call);
     await page.goto(`${url}/console/apps/large`);

@@ -35,7 +35,7 @@ async function terminal() {
 }
 
 describe.runIf(hasBrowser)("the terminal", () => {
-  test("runs what is typed, shows what it wrote and its exit code, and remembers it", async () => {
+  test("the terminal runs what is typed, shows what it wrote and its exit code, and remembers it", async () => {
     const { page, requests, id } = await terminal();
     const { keyboard } = page;
     await keyboard.type("echo one\n");
@@ -78,7 +78,7 @@ describe.runIf(hasBrowser)("the terminal", () => {
     expect(sent.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   });
 
-  test("ends a command with ^C, and runs what was typed or pasted meanwhile", async () => {
+  test("the terminal ends a command with ^C, and runs what was typed or pasted meanwhile", async () => {
     const { page, service } = await terminal();
     const { keyboard } = page;
     const held = (n: number) => expect.poll(() => service.context.waits.size).toBe(n);
@@ -93,7 +93,7 @@ describe.runIf(hasBrowser)("the terminal", () => {
     await ends(page, "one", "$ echo two", "two", "$ echo rest");
   });
 
-  test("lets the focus out with Tab, says why a command is refused, and ends with its Machine", async () => {
+  test("the terminal lets the focus out with Tab, says why a command is refused, and ends with its Machine", async () => {
     const { page, call, id, fail } = await terminal();
     const { keyboard } = page;
     fail({ operation: "machines.exec", status: 503, body: { error: "no host answers" } });

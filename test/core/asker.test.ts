@@ -19,7 +19,7 @@ const named = ({ service: { audit } }: TestService, from: number) => [
 const contextFor = (type: string, name: string) => ({ name, owner: name, urn: urnOf(type, name) });
 
 describe.each(bindings)("a resource, $name binding", ({ name: binding, start }) => {
-  test("every verb names it", async () => {
+  test("every verb names the resource", async () => {
     const started = (service = await startService());
     await makeApp(started, "shop");
     const { bound, close } = await start("Machine", started);
@@ -71,7 +71,7 @@ describe.each(bindings)("a resource, $name binding", ({ name: binding, start }) 
     }
   });
 
-  test("no value of it is named, not even the name of a long one in full", async () => {
+  test("no value of the resource is named, not even the name of a long one in full", async () => {
     const started = (service = await startService());
     await makeApp(started, "shop");
     const { bound, close } = await start("Secret", started);
@@ -91,7 +91,7 @@ describe.each(bindings)("a resource, $name binding", ({ name: binding, start }) 
 });
 
 describe.each(callings)("a function, $name binding", ({ start }) => {
-  test("its requests name its token", async () => {
+  test("the requests of a function name its token", async () => {
     const started = (service = await startService());
     await makeApp(started, "shop");
     const calling = await start(started);

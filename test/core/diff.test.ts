@@ -74,7 +74,7 @@ describe("diff", () => {
     );
   });
 
-  test("names the property at the depth where it differs", () => {
+  test("diff names the property at the depth where it differs", () => {
     const old = {
       ...base,
       config: { image: "x", env: { "A.B": "1", C: "2" }, services: [{ protocol: "tcp", internalPort: 80 }] },

@@ -57,7 +57,7 @@ test("zod's own words are recognized", () => {
 describe.each([...Object.values(resources), ...Object.values(functions)].map((one) => [one.name, one] as const))(
   "%s",
   (_, { inputFields }) => {
-    test("names the property of every problem, in our words", () => {
+    test("a refusal names the property of every problem, in our words", () => {
       const fields = Object.entries(inputFields);
       let found = 0;
       fc.assert(

@@ -41,7 +41,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
   const preview = (endpoint: string, token?: string) => run(["preview"], endpoint, token);
   const up = (endpoint: string, token?: string) => run(["up", "--yes", "--skip-preview"], endpoint, token);
 
-  test("no endpoint: the error names both ways to set it", async () => {
+  test("a missing endpoint is an error that names both ways to set it", async () => {
     const { code, output } = await stack.run(["preview"]);
     expect(code).not.toBe(0);
     expect(output).toMatch(
@@ -57,7 +57,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
   );
 
   // In process: test/client/config.test.ts.
-  thoroughTest("no token, a token with a line break (never shown)", async () => {
+  thoroughTest("a missing token is an error, and a token with a line break is never shown", async () => {
     expect((await preview(service.url, "")).output).toMatch(/no access token: .*--secret machines:token/);
     const { output } = await preview(service.url, "first-half\nsecond-half");
     expect(output).toMatch(/MACHINES_TOKEN: the token contains a line break/);
@@ -87,7 +87,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
     );
   });
 
-  thoroughTest("an endpoint that answers HTML", async () => {
+  thoroughTest("an endpoint that answers HTML is an error", async () => {
     const { port } = html.address() as AddressInfo;
     const { output, code } = await up(`http://127.0.0.1:${port}`);
     expect(code).not.toBe(0);

@@ -149,7 +149,7 @@ describe("drift", () => {
         return { code, output, summary: readFileSync(summary, "utf8") };
       }
 
-      test("names every difference and no secret, and is gone after a refresh and an update", async () => {
+      test("the drift report names every difference and no secret, and shows none after a refresh and an update", async () => {
         expect(await drift()).toEqual({ code: 0, err: "", out: "Stack dev of drift, 8 resources: no drift.\n" });
         expect(await nightly()).toMatchObject({ code: 0, output: "" });
         await interfere();
@@ -199,7 +199,7 @@ describe("drift", () => {
         expect((await drift("--unmanaged")).code).toBe(1);
       });
 
-      test("reads while an update holds the lock of the stack", async () => {
+      test("the drift report reads while an update holds the lock of the stack", async () => {
         const isLocked = (): boolean =>
           readdirSync(join(stack.dir, ".state"), { recursive: true }).some((path) =>
             /locks.*\.json$/.test(String(path)),
@@ -216,7 +216,7 @@ describe("drift", () => {
         expect(await running.ended).toMatchObject({ code: 0 });
       });
 
-      test("says in one sentence what it could not check", async () => {
+      test("the drift report says in one sentence what it could not check", async () => {
         await stack.ok("config", "set", "--secret", "machines:token", "wrong");
         const { code, err } = await drift();
         expect(code).toBe(2);

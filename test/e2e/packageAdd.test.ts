@@ -89,13 +89,16 @@ describe("pulumi package add", async () => {
   const java = await findRuntime("runtime: java", inject("installed"));
   const yaml = await findRuntime("runtime: yaml", inject("installed"));
 
-  test.skipIf(java.runtime === undefined)("adds an installed plugin to a project in Java", async () => {
-    const stack = await project("add-installed", java.runtime as Runtime, { installed: true });
-    await addToJava(stack, `machines@${version}`);
-    await upAndDown(stack, javaProgram);
-  });
+  test.skipIf(java.runtime === undefined)(
+    "pulumi package add adds an installed plugin to a project in Java",
+    async () => {
+      const stack = await project("add-installed", java.runtime as Runtime, { installed: true });
+      await addToJava(stack, `machines@${version}`);
+      await upAndDown(stack, javaProgram);
+    },
+  );
 
-  test.skipIf(java.runtime === undefined)("adds an executable to a project in Java", async () => {
+  test.skipIf(java.runtime === undefined)("pulumi package add adds an executable to a project in Java", async () => {
     const stack = await project("add-executable", java.runtime as Runtime);
     await addToJava(
       stack,
@@ -111,7 +114,7 @@ describe("pulumi package add", async () => {
     },
   );
 
-  test("generates SDKs for other languages, if their language hosts can", async () => {
+  test("pulumi package add generates SDKs for other languages, if their language hosts can", async () => {
     const stack = await project("add-others", nodejs, { installed: true });
     for (const language of ["nodejs", "python", "go"]) {
       const { code, output } = await stack.run([
@@ -129,7 +132,7 @@ describe("pulumi package add", async () => {
     }
   });
 
-  test("adds a folder, which Pulumi runs with the folder's packages", async () => {
+  test("pulumi package add adds a folder, which Pulumi runs with the folder's packages", async () => {
     const stack = await project("add-folder", nodejs);
     const folder = join(stack.dir, "plugin");
     cpSync(join(inject("installed"), "node_modules/pulumi-machines-plugin/plugin"), folder, { recursive: true });
@@ -141,7 +144,7 @@ describe("pulumi package add", async () => {
     await worksAsRun(folder);
   });
 
-  test("adds a Git repository, whose installation builds the plugin", async () => {
+  test("pulumi package add adds a Git repository, whose installation builds the plugin", async () => {
     const server = await serveClone(process.cwd(), `v${version}`);
     const stack = await project("add-git", nodejs);
     // Elsewhere, because Pulumi also installs the plugins that npm packages above the folder name.

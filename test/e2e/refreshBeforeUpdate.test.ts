@@ -61,7 +61,7 @@ describe("a fleet with the plugin", () => {
     await stack.ok("up", "--yes", "--expect-no-changes");
   });
 
-  test("starts a Machine that was stopped by hand; the preview shows it, and changes nothing", async () => {
+  test("a fleet with the plugin starts a Machine that was stopped by hand; the preview shows it, and changes nothing", async () => {
     await stop((await live())[0]);
     expect((await stack.preview())["web"]).toMatchObject({ op: "update" });
     expect((await states()).sort()).toEqual(["started", "started", "stopped"]);
@@ -72,7 +72,7 @@ describe("a fleet with the plugin", () => {
     expect(counts(await stack.up())).toEqual({ unchanged: 3 });
   });
 
-  test("creates a Machine that is missing, but not if the program ignores the counts", async () => {
+  test("a fleet with the plugin creates a Machine that is missing, but not if the program ignores the counts", async () => {
     await destroyOne("web-ams-2");
     await stack.set({ ignored: JSON.stringify(["regions"]) });
     expect(counts(await stack.up())).toEqual({ unchanged: 3 });
@@ -97,7 +97,7 @@ describe("a fleet with the plugin", () => {
     expect(await states()).toEqual(["started", "started", "started"]);
   });
 
-  test("waits with its canaries", async () => {
+  test("a fleet with the plugin waits with its canaries", async () => {
     const strategy = { type: "canary", count: 1, observe: "0s", promote: "manual" };
     await stack.set({ image: "shop:2", strategy: JSON.stringify(strategy) });
     expect(counts(await stack.up())).toMatchObject({ updated: 1 });
@@ -108,7 +108,7 @@ describe("a fleet with the plugin", () => {
     expect((await live()).map(({ config }) => config.image)).toEqual(["shop:2", "shop:2", "shop:2"]);
   });
 
-  test("tries a rollout that failed again, and repairs what it left", async () => {
+  test("a fleet with the plugin tries a rollout that failed again, and repairs what it left", async () => {
     await stack.set({ image: "shop:3", simulate: "crash" });
     expect(await stack.fails("up", "--yes", "--skip-preview")).toContain("the rollout of Fleet shop/web stopped");
     expect(stack.state()["web"]?.initErrors).toHaveLength(1);

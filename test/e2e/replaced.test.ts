@@ -62,7 +62,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("replaced without a changed 
     expect(await stack.preview()).toEqual({});
   });
 
-  thoroughTest("under another name in the program", async () => {
+  thoroughTest("a replacement under another name in the program keeps the values of secrets and metadata", async () => {
     stack.program(program("two", "db"));
     await stack.up();
     expect(await there()).toEqual({ role: "db", LEVEL: "db", TOKEN: "db" });

@@ -38,7 +38,7 @@ describe("moving a volume", () => {
   const ids = () =>
     Object.fromEntries(Object.entries(stack.state()).map(([name, { id }]) => [name, id])) as Record<string, string>;
 
-  test("start: a volume, its snapshot, a copy of the snapshot and a fork", async () => {
+  test("the first step creates a volume, its snapshot, a copy of the snapshot and a fork", async () => {
     expect(counts(await go("start"))).toEqual({ created: 7 });
     app = (await stack.ok("stack", "output", "appName")).trim();
     expect(await machines()).toEqual(["started ams"]);

@@ -58,7 +58,7 @@ const live = ({ service }: Simulation): string[] =>
     .map(({ id }) => id);
 
 describe("the model of the engine", () => {
-  test("up, a second up, a change, a replacement, a removal, destroy", () =>
+  test("the model runs up, a second up, a change, a replacement, a removal and destroy", () =>
     simulated(async (simulation) => {
       const stack = emptyStack();
       const with_ = (...program: Declared[]) => ran(simulation, (host) => up(stack, program, host));

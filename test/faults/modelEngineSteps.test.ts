@@ -83,7 +83,7 @@ const messages = ({ report }: { report: Awaited<ReturnType<typeof up>> }) =>
   failures(report).map(({ name, error }) => `${name}: ${(error as Error).message}`);
 
 describe("the model of the engine, over several runs", () => {
-  test("deletes nothing after a failure; the next up deletes the removed resources", async () => {
+  test("the model of the engine deletes nothing after a failure; the next up deletes the removed resources", async () => {
     const { up: run, ids } = engine({ "create b": ["fails"] });
     await run([one("old")]);
     expect((await run([one("new"), one("b", {}, { after: ["new"] })])).steps).toEqual(["create new", "create b"]);
@@ -91,7 +91,7 @@ describe("the model of the engine, over several runs", () => {
     expect((await run([one("new"), one("b")])).steps).toEqual(["create b", "delete old-1"]);
   });
 
-  test("deletes the original of a replacement in a later up, after everything else, if the deletion failed", async () => {
+  test("the model of the engine deletes the original of a replacement in a later up, after everything else, if the deletion failed", async () => {
     const { up: run, ids } = engine({ "delete a-1": ["fails"] });
     await run([one("a", { fixed: 1 })]);
     expect((await run([one("a", { fixed: 2 })])).asked).toEqual([
@@ -103,7 +103,7 @@ describe("the model of the engine, over several runs", () => {
   });
 
   test.each(["replace", "taint"])(
-    "%s: checked as new, created without a diff, and the old one deleted at the end",
+    "after %s, a resource is checked as new and created without a diff, and the old one is deleted at the end",
     async (by) => {
       const { up: run, stack, ids } = engine();
       await run([one("a"), one("b")]);
@@ -117,7 +117,7 @@ describe("the model of the engine, over several runs", () => {
     },
   );
 
-  test("checks and changes only the target, and deletes only the target", async () => {
+  test("the model of the engine checks and changes only the target, and deletes only the target", async () => {
     const { up: run, ids } = engine();
     await run([one("a", { size: 1 }), one("b", { size: 1 }), one("c"), one("d")]);
     const next = [one("a", { size: 2 }), one("b", { size: 2 })];
@@ -126,7 +126,7 @@ describe("the model of the engine, over several runs", () => {
     expect(ids()).toEqual(["a-1", "b-2", "d-4"]);
   });
 
-  test("refuses to delete a target with untargeted dependents, and to create one with untargeted dependencies", async () => {
+  test("the model of the engine refuses to delete a target with untargeted dependents, and to create one with untargeted dependencies", async () => {
     const { up: run, ids } = engine();
     await run([one("a"), one("b", { of: idOf("a") })]);
     expect(messages(await run([], { targets: ["a"] }))).toEqual(["a: b would be deleted and is no target"]);
@@ -135,7 +135,7 @@ describe("the model of the engine, over several runs", () => {
     expect(ids()).toEqual(["a-1", "b-2"]);
   });
 
-  test("treats a new name without an alias as another resource, and with an alias as the same", async () => {
+  test("the model of the engine treats a new name without an alias as another resource, and with an alias as the same", async () => {
     const { up: run, stack, ids } = engine();
     await run([one("a"), one("b", { of: idOf("a") })]);
     expect((await run([one("c", {}, { aliases: ["a"] }), one("b", { of: idOf("c") })])).steps).toEqual([]);
@@ -144,7 +144,7 @@ describe("the model of the engine, over several runs", () => {
     expect(ids()).toEqual(["d-3"]);
   });
 
-  test("deletes replaced dependents before a resource that is deleted first, and recreates them", async () => {
+  test("the model of the engine deletes replaced dependents before a resource that is deleted first, and recreates them", async () => {
     const { up: run } = engine();
     const program = (first: number) => [
       one("a", { first }),
@@ -158,7 +158,7 @@ describe("the model of the engine, over several runs", () => {
     ]);
   });
 
-  test("creates in the next up what was deleted but not recreated, as for a replacement", async () => {
+  test("the model of the engine creates in the next up what was deleted but not recreated, as for a replacement", async () => {
     const { up: run, ids } = engine({ "create a": ["works", "fails"] });
     await run([one("a", { first: 1 })]);
     expect((await run([one("a", { first: 2 })])).steps).toEqual(["delete a-1", "create a"]);
@@ -169,7 +169,7 @@ describe("the model of the engine, over several runs", () => {
     expect(ids()).toEqual(["a-2"]);
   });
 
-  test("retries a failed create if a hook requests it; partial results are forgotten when the last try fails outright", async () => {
+  test("the model of the engine retries a failed create if a hook requests it; partial results are forgotten when the last try fails outright", async () => {
     const { up: run, ids, stack } = engine({ "create a": ["partly", "fails"], "create b": ["partly", "works"] });
     const { report, steps } = await run([one("a", {}, { retries: 1 })]);
     expect(steps).toEqual(["create a", "create a"]);
@@ -179,7 +179,7 @@ describe("the model of the engine, over several runs", () => {
     expect(stack.resources.map(({ name, failed }) => [name, failed])).toEqual([["b", ["partly"]]]);
   });
 
-  test("continues after an error if requested: dependents are skipped, the rest is done", async () => {
+  test("the model of the engine continues after an error if requested: dependents are skipped, the rest is done", async () => {
     const { up: run, ids } = engine({ "update a-1": ["fails"] });
     await run([one("a", { size: 1 }), one("b", { of: idOf("a") }), one("c", {}, { after: ["b"] })]);
     const next = [one("a", { size: 2 }), one("b", { of: idOf("a"), size: 2 })];
@@ -214,7 +214,7 @@ describe("the model of the engine, over several runs", () => {
     expect(() => stateDelete(stack, needed)).toThrow("a is needed by b");
   });
 
-  test("replaces everything without a diff if the provider reports a change of its endpoint", async () => {
+  test("the model of the engine replaces everything without a diff if the provider reports a change of its endpoint", async () => {
     const { up: run } = engine();
     const at = (place: string, replaces: boolean): Partial<Host> => ({
       configuration: { place },
@@ -227,7 +227,7 @@ describe("the model of the engine, over several runs", () => {
     ]);
   });
 
-  test("continues a refresh after an error, and reads resources whose deletion is pending", async () => {
+  test("the model of the engine continues a refresh after an error, and reads resources whose deletion is pending", async () => {
     const { up: run, stack, host } = engine({ "delete a-1": ["fails"], "read a-1": ["fails"] });
     await run([one("a", { fixed: 1 })]);
     await run([one("a", { fixed: 2 })]);

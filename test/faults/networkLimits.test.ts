@@ -126,27 +126,30 @@ describe("F21 a token that is no longer valid", () => {
       403,
       /may not do this: it is for another organization or App, or may only read \(machines:organization is personal\)/,
     ],
-  ])("F21 %d during a run: not sent again, and the message names the token's source", async (status, hint) => {
-    const type = handled("Machine", service, { jump: true });
-    const made = await type.create({ app: "app", name: `refused-${status}`, config: { image } });
-    const before = service.requests.length;
-    service.fail({ when: "before", status, times: "always", body: { error: `token ${service.token} is not good` } });
-    for (const work of [
-      () => type.read(made),
-      () => type.update(made, { app: "app", config: { image, env: { A: "1" } } }),
-      () => type.delete(made),
-      () => type.create({ app: "app", config: { image } }),
-    ]) {
-      const message = await messageOf(work());
-      expect(message).toMatch(new RegExp(`answered ${status}: token \\[token\\] is not good`));
-      expect(message).toMatch(hint);
-      expect(message).toContain(source);
-      expect(message).not.toContain(service.token);
-    }
-    const asked = service.requests.slice(before).map(({ method, path }) => `${method} ${path}`);
-    // One request each: the initial list or lease, or the create.
-    expect(asked).toHaveLength(4);
-  });
+  ])(
+    "F21 a request that is answered %d during a run is not sent again, and the message names the token's source",
+    async (status, hint) => {
+      const type = handled("Machine", service, { jump: true });
+      const made = await type.create({ app: "app", name: `refused-${status}`, config: { image } });
+      const before = service.requests.length;
+      service.fail({ when: "before", status, times: "always", body: { error: `token ${service.token} is not good` } });
+      for (const work of [
+        () => type.read(made),
+        () => type.update(made, { app: "app", config: { image, env: { A: "1" } } }),
+        () => type.delete(made),
+        () => type.create({ app: "app", config: { image } }),
+      ]) {
+        const message = await messageOf(work());
+        expect(message).toMatch(new RegExp(`answered ${status}: token \\[token\\] is not good`));
+        expect(message).toMatch(hint);
+        expect(message).toContain(source);
+        expect(message).not.toContain(service.token);
+      }
+      const asked = service.requests.slice(before).map(({ method, path }) => `${method} ${path}`);
+      // One request each: the initial list or lease, or the create.
+      expect(asked).toHaveLength(4);
+    },
+  );
 
   test("F21 a token that expires during a create of a Machine: its id is kept, and a new token repairs it", async () => {
     const type = handled("Machine", service, { jump: true });

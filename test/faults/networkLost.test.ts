@@ -100,7 +100,7 @@ test.each([{ cutAnswer: 0 }, { cutRequest: true }] as const)(
 );
 
 test.each([{ cutAnswer: 0 }, { cutRequest: true }] as const)(
-  "F19 a volume's update and deletion, interrupted (%j)",
+  "F19 an interrupted update and deletion of a volume are completed (%j)",
   async (cut) => {
     const type = await through("Volume");
     const volume = { app, region: "fra", name: "data", sizeGb: 1 };

@@ -13,24 +13,27 @@ describe("F53: a new version that crashes again and again", () => {
   test.each([
     ["with a healthy time of the fleet", { strategy: { ...rolling, minHealthySeconds: 3 } }, {}],
     ["with the healthy time of the provider", { strategy: rolling }, { minHealthySeconds: "3" }],
-  ])("ends the rollout at its first Machine, %s", async (name, more, settings) => {
-    await withSimulation(name, async (simulation) => {
-      const shop = new Shop(simulation, more);
-      await shop.succeed(shop.fleet("1"));
-      const before = shop.machines();
-      const begun = simulation.time.now();
-      const { errors } = await shop.up(shop.fleet("2", { config: crashing }), { settings });
-      expect(errors).toEqual([
-        expect.stringMatching(
-          /^the rollout of Fleet shop\/web stopped\. update web-ams-1: Machine shop\/\w+ .*exited \(code 1\).* 1 of 3 Machines has the new configuration \(web-ams-1\), 2 have the old one, 2 are ready\. Correct the cause and run up again to continue\./,
-        ),
-      ]);
-      // It fails soon, and not when its time is over.
-      expect(simulation.time.now() - begun).toBeLessThan(20_000);
-      const after = shop.machines();
-      for (const one of ["web-ams-2", "web-ams-3"]) expect(named(after, one)).toEqual(named(before, one));
-    });
-  });
+  ])(
+    "a new version that crashes again and again ends the rollout at its first Machine, %s",
+    async (name, more, settings) => {
+      await withSimulation(name, async (simulation) => {
+        const shop = new Shop(simulation, more);
+        await shop.succeed(shop.fleet("1"));
+        const before = shop.machines();
+        const begun = simulation.time.now();
+        const { errors } = await shop.up(shop.fleet("2", { config: crashing }), { settings });
+        expect(errors).toEqual([
+          expect.stringMatching(
+            /^the rollout of Fleet shop\/web stopped\. update web-ams-1: Machine shop\/\w+ .*exited \(code 1\).* 1 of 3 Machines has the new configuration \(web-ams-1\), 2 have the old one, 2 are ready\. Correct the cause and run up again to continue\./,
+          ),
+        ]);
+        // It fails soon, and not when its time is over.
+        expect(simulation.time.now() - begun).toBeLessThan(20_000);
+        const after = shop.machines();
+        for (const one of ["web-ams-2", "web-ams-3"]) expect(named(after, one)).toEqual(named(before, one));
+      });
+    },
+  );
 
   test("a new version that crashes again and again is undone on that Machine when the fleet rolls back", async () => {
     await withSimulation("back", async (simulation) => {
@@ -62,7 +65,7 @@ describe("F53: a new version that crashes again and again", () => {
     });
   });
 
-  test("fails as a canary, also when it runs at each look", async () => {
+  test("a new version that crashes again and again fails as a canary, also when it runs at each look", async () => {
     await withSimulation("canary", async (simulation) => {
       const shop = new Shop(simulation, { strategy: { type: "canary", observe: "20s", minHealthySeconds: 0 } });
       await shop.succeed(shop.fleet("1"));

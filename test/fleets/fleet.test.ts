@@ -298,7 +298,7 @@ describe("the release command of a fleet", () => {
   const shown = async () => (await machinesOf(service, app)).map((one) => `${one.name} ${String(one.config["image"])}`);
   const [one, two, three] = ["1", "2", "3"].map((tag) => `registry.example.com/web:${tag}`);
 
-  test("runs once before a new configuration, and leaves no Machine", async () => {
+  test("the release command of a fleet runs once before a new configuration, and leaves no Machine", async () => {
     const made = await fleet.create(await checked("1"));
     expect(await shown()).toEqual([`web-ams-1 ${one}`, `web-ams-2 ${one}`]);
     let state = made.state;
@@ -454,7 +454,7 @@ describe("a Machine whose host cannot be reached", () => {
   test.each([
     ["is replaced", undefined, ["web-ams-1", "web-ams-2", "web-ams-3"]],
     ["is left where its volume is", { path: "/data", sizeGb: 1 }, ["web-ams-1", "web-ams-2"]],
-  ] as const)("%s, and stops no rollout", async (_, volume, names) => {
+  ] as const)("a Machine whose host cannot be reached %s, and stops no rollout", async (_, volume, names) => {
     const app = await makeApp(service, "lost");
     const checked = async (tag: string) => {
       const config = { image: `registry.example.com/web:${tag}` };
@@ -509,7 +509,7 @@ describe("a fleet with volumes", () => {
       .filter(({ method, path }) => method === "POST" && path.endsWith("/volumes"))
       .map(({ body }) => body as Record<string, unknown>);
 
-  test("gives each Machine its own, which outlives it and is mounted again", async () => {
+  test("a fleet with volumes gives each Machine its own, which outlives it and is mounted again", async () => {
     const { id, state } = await fleet.create(await checked());
     const first = await volumes();
     expect(first.map(({ name, size_gb }) => [name, size_gb])).toEqual([
@@ -551,7 +551,7 @@ describe("a fleet with volumes", () => {
       ]),
     );
 
-  test("moves to another region with a copy of its data, and keeps the old volume", async () => {
+  test("a fleet with volumes moves to another region with a copy of its data, and keeps the old volume", async () => {
     const { id, state } = await fleet.create(await checked({ name: "move", regions: { ams: 2 } }));
     const before = await mounted();
     const created = createdVolumes();

@@ -12,7 +12,7 @@ const waiting = { canary: { "1": 2, "2": 1 }, bluegreen: { "1": 3, "2": 3 } };
 describe.each(["canary", "bluegreen"] as const)("F55: the gate of a %s rollout", (type) => {
   const isWaiting = type === "canary" ? "canary" : "green";
 
-  test("waits with a warning, and is passed by promoted", async () => {
+  test("the gate waits with a warning, and is passed by promoted", async () => {
     await withSimulation(`${type}/promoted`, async (simulation) => {
       const shop = new Shop(simulation, { strategy: strategies[type] });
       await shop.succeed(shop.fleet("1"));
@@ -113,7 +113,7 @@ describe("F55: a rollback", () => {
     });
   });
 
-  test("follows when another client's lease outlasts the time for progress", async () => {
+  test("a rollback follows when another client's lease outlasts the time for progress", async () => {
     await withSimulation("lease", async (simulation) => {
       const shop = new Shop(simulation, { onFailure: "rollback", strategy: { type: "rolling", maxUnavailable: "1" } });
       await shop.succeed(shop.fleet("1"));

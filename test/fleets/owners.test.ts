@@ -45,7 +45,7 @@ describe("F54: a Machine of others with a name of the fleet, whose host cannot b
     });
   });
 
-  test("stops a fleet without a state, which cannot know whether it is its own", async () => {
+  test("a Machine of others whose host cannot be reached stops a fleet without a state, which cannot know whether it is its own", async () => {
     await withSimulation("no state", async (simulation) => {
       const shop = new Shop(simulation);
       await shop.succeed(shop.fleet("1"));
@@ -201,7 +201,7 @@ describe("F54: a volume of others with a name of the fleet", () => {
       });
   });
 
-  test("stays the fleet's where a state of an earlier version has no ids of volumes", async () => {
+  test("a volume of others with a name of the fleet stays the fleet's where a state of an earlier version has no ids of volumes", async () => {
     await withSimulation("earlier", async (simulation) => {
       const shop = new Shop(simulation, { volume, regions: { ams: 1 } });
       await shop.succeed(undefined);

@@ -292,7 +292,7 @@ describe("F50: a rollout", () => {
     );
   });
 
-  test("removes the same members in whichever order its steps end", () => {
+  test("a rollout removes the same members in whichever order its steps end", () => {
     const wanted: Wanted = {
       ...{
         regions: { ams: 1, fra: 2 },
@@ -406,7 +406,7 @@ describe("F53: a rollout whose members crash after they were ready", () => {
     );
   });
 
-  test("makes progress only as often as it has members, however often these crash", () => {
+  test("a rollout whose members crash after they were ready makes progress only as often as it has members, however often these crash", () => {
     fc.assert(
       fc.property(members, fc.array(fc.tuple(fc.nat(8), fc.boolean()), { maxLength: 200 }), (list, changes) => {
         const best = new Best();

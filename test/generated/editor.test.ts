@@ -85,7 +85,7 @@ new machines.Machine("wrong", { app: "a", state: "strated", config: { image: "x"
     expect(errors()).toEqual([expect.stringMatching(/"strated".* is not assignable/)]);
   });
 
-  test("describes a resource at its constructor, and every input with its unit and default", () => {
+  test("an editor describes a resource at its constructor, and every input with its unit and default", () => {
     expect(hover("Machine")).toMatch(/^A small VM that runs a container image/);
     expect(hover("sizeGb")).toMatch(/size in GB, 1 to 500.*Default: `3`\.$/s);
     expect(hover("fstype")).toMatch(/Default: `"ext4"`\.$/);

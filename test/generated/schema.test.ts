@@ -37,7 +37,7 @@ const properties: [string, Property][] = [
 ];
 
 describe("the package", () => {
-  test("matches the committed file, however often it is generated", () => {
+  test("the package matches the committed file, however often it is generated", () => {
     expect(`${JSON.stringify(packageSchema(version), null, 2)}\n`).toBe(committed);
     expect(JSON.stringify(packageSchema(version))).toBe(JSON.stringify(schema));
   });
@@ -116,7 +116,7 @@ describe("enums", () => {
 });
 
 describe("configuration", () => {
-  test("comes from the environment if the stack does not set it", () => {
+  test("the configuration comes from the environment if the stack does not set it", () => {
     for (const [name, key] of Object.entries(configKeys)) {
       expect(key.environment, name).toMatch(/^MACHINES_[A-Z_]+$/);
       expect(schema.config.variables[name]?.defaultInfo?.environment, name).toEqual([key.environment]);
@@ -151,7 +151,7 @@ describe.each(all)("$name", ({ name, inputFields, outputFields, replaceOn }) => 
     expect(new Set(secret(spec?.properties))).toEqual(new Set(marked({ ...stored, ...outputFields }, "secret")));
   });
 
-  test("has every input as an output, except those that are never stored, and marks required outputs", () => {
+  test("the type has every input as an output, except those that are never stored, and marks required outputs", () => {
     const [unstored, stored] = [writeOnlyIn, withoutWriteOnly].map((of) =>
       Object.keys(of({ inputFields }, inputFields)),
     );
@@ -163,14 +163,14 @@ describe.each(all)("$name", ({ name, inputFields, outputFields, replaceOn }) => 
   });
 
   // With replaceOnChanges the engine would replace for a value that is unknown at preview; the provider decides that.
-  test("describes what replaces it, and leaves the decision to the provider", () => {
+  test("the type describes what replaces it, and leaves the decision to the provider", () => {
     const top = replaceOn.filter((path) => !path.includes("."));
     const found = Object.entries(spec?.inputProperties ?? {}).filter(([, property]) => property.willReplaceOnChanges);
     expect(found.map(([key]) => key).sort()).toEqual(top.toSorted());
     expect(committed).not.toContain('"replaceOnChanges"');
   });
 
-  test("avoids names that Pulumi's generators reserve", () => {
+  test("the type avoids names that Pulumi's generators reserve", () => {
     for (const suffix of ["", "Args", "State"]) expect(schema.types[token(name + suffix)]).toBeUndefined();
   });
 });

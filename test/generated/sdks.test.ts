@@ -49,7 +49,7 @@ describe("every SDK", () => {
     expect(text("sdk/go/machines/app.go")).toContain(`"${module}/internal"`);
   });
 
-  test("copies nothing from the environment into a provider's inputs", () => {
+  test("every SDK copies nothing from the environment into a provider's inputs", () => {
     expect(text("sdk/nodejs-plugin/provider.ts")).not.toContain("getEnv");
     expect(text("sdk/python/pulumi_machines/provider.py")).not.toContain("get_env");
     expect(text("sdk/go/machines/provider.go")).not.toContain("GetEnvOrDefault");

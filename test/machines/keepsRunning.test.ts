@@ -67,14 +67,14 @@ const inSimulation = (work: (program: Program, simulation: Simulation) => Promis
   withSimulation("keeps running", (simulation) => work(new Program(simulation), simulation));
 
 describe("F51: a program that ends is a failure", () => {
-  test("at creation, although it was started again", () =>
+  test("a program that ends at creation is a failure, although it was started again", () =>
     inSimulation(async (program) => {
       const { error, seconds } = await program.up({ web: { config: { image, env: ending, restart: restartTwice } } });
       expect(error).toMatch(/Machine shop\/\w+ is stopped and not started: its main process exited \(code 3\)/);
       expect(seconds).toBeLessThan(3);
     }));
 
-  test("and the message ends with what it wrote, without terminal controls", () =>
+  test("the message about a program that ended has what it wrote at its end, without terminal controls", () =>
     inSimulation(async (program) => {
       const cmd = ["sh", "-c", "echo one; echo two; echo three; echo 'cannot read \u001b[31mconfig'; exit 3"];
       const { error } = await program.up({ web: { config: { image, init: { cmd } } } });
@@ -107,7 +107,7 @@ describe("F51: a program that ends is a failure", () => {
       expect((await program.up({ web: kept })).error).toMatch(/Machine shop\/\w+ is stopped.*exited \(code 3\)/);
     }));
 
-  test("at a start, and at a restart by a trigger", () =>
+  test("a program that ends at a start, or at a restart by a trigger, is a failure", () =>
     inSimulation(async (program) => {
       const config = { image, env: ending };
       expect((await program.up({ web: { config, state: "stopped" } })).error).toBeUndefined();
@@ -193,7 +193,7 @@ describe("the healthy time", () => {
       expect(error).toMatch(/has to keep running for 3600 s \(minHealthySeconds\), and less is left of the 10m/);
     }));
 
-  test("ends early, and well, for a Machine that someone stops", () =>
+  test("the healthy time ends early, and well, for a Machine that someone stops", () =>
     inSimulation(async (program, simulation) => {
       const { service, time } = simulation;
       let isStopped = false;
@@ -248,7 +248,7 @@ describe("F52: a Machine that has failed is never unchanged", () => {
       }
     }));
 
-  test("one that someone stopped stays stopped", () =>
+  test("a failed Machine that someone stopped stays stopped", () =>
     inSimulation(async (program, simulation) => {
       await program.up({ web: { config: { image } } });
       const path = `/v1/apps/${program.kept("web").id.replace("/", "/machines/")}`;

@@ -465,7 +465,7 @@ describe("Machine", () => {
       expect(failed.properties["config"]).toMatchObject({ env: { THEIRS: "1" } });
     });
 
-    test("during a deletion: the Machine is deleted nevertheless", async () => {
+    test("a lease that is lost during a deletion does not prevent the deletion", async () => {
       const { id, state } = await make({ config: { image } });
       steal("machines.stop");
       await machine.delete(id, state);

@@ -100,7 +100,7 @@ describe.each(bindings)("kinds of Machine, $name binding", ({ start }) => {
   };
 
   test.each(kinds)(
-    "$name: created, read without drift, changed, read again, deleted",
+    "$name is created, read without drift, changed, read again and deleted",
     async ({ first, second, state }) => {
       const inputs = await checked({ config: settings(first) });
       const { id, state: made } = await machine.create(inputs);

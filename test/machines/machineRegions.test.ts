@@ -211,7 +211,7 @@ describe("warnings", () => {
     ]);
   });
 
-  test("removing the region it runs in from the list, in preview and update", async () => {
+  test("a list without the region in which the Machine runs causes a warning, in preview and update", async () => {
     // The engine shows a message about one resource once, so each case has its own.
     const [asked, machine] = ["asked-moved", "moved"].map((name) => drive(plugin.client, urnOf("Machine", name)));
     if (!asked || !machine) return;

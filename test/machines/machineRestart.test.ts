@@ -56,7 +56,7 @@ describe("triggers of a Machine", () => {
     return sent;
   };
 
-  test("restart: an added, changed or removed trigger restarts it, with signal and timeout, without a new version", async () => {
+  test("an added, changed or removed trigger restarts the Machine, with signal and timeout, without a new version", async () => {
     let { id, inputs, state } = await make({ restart: { triggers: { a: "1" } } });
     const before = await version(state);
     expect(

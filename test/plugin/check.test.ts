@@ -135,7 +135,7 @@ describe("check", () => {
       ]);
     });
 
-    test("include refused changes (R3, R9)", async () => {
+    test("the failures of a check include refused changes (R3, R9)", async () => {
       const olds = await of("Volume").checked({ app: "a", region: "ams", sizeGb: 5 });
       expect(await reasons("Volume", { app: "a", region: "ams", sizeGb: 4 }, olds)).toEqual([
         expect.stringMatching(/^sizeGb: got 4, which is less than the 5 GB/),
@@ -179,7 +179,7 @@ describe("check", () => {
     const nameOf = async (type: string, name: string, options: Parameters<Driver["check"]>[1] = {}) =>
       (await of(type, name).check(type === "App" ? {} : { app: "a", config: { image } }, options)).inputs["name"];
 
-    test("consist of the resource's name, reduced to valid characters, and a random suffix", async () => {
+    test("a generated name consists of the resource's name, reduced to valid characters, and a random suffix", async () => {
       const names = await Promise.all(Array.from({ length: 20 }, () => nameOf("App", "My Web.App")));
       for (const name of names) expect(name).toMatch(/^my-web-app-[0-9a-f]{7}$/);
       expect(new Set(names).size).toBe(20);
@@ -241,7 +241,7 @@ describe("check", () => {
       expect((await of("App").check({}, { olds: chosen })).inputs["name"]).toBe("chosen");
     });
 
-    test("generated from a secret stay secret when the program omits them", async () => {
+    test("names that were generated from a secret stay secret when the program omits them", async () => {
       const olds = await of("App").checked({ name: secret("chosen") });
       expect((await of("App").check({}, { olds })).inputs["name"]).toEqual(secret("chosen"));
     });

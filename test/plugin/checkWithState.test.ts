@@ -42,13 +42,13 @@ describe("a check with the state", () => {
   const elsewhere = () => (state["region"] === "fra" ? "ams" : "fra");
   const refusal = /region: changing it replaces the Volume and destroys its data/;
 
-  test("refuses to move a volume away from the region that the service chose", async () => {
+  test("a check with the state refuses to move a volume away from the region that the service chose", async () => {
     expect((await moved(elsewhere())).reasons).toEqual([expect.stringMatching(refusal)]);
     expect((await moved(String(state["region"]))).reasons).toEqual([]);
     expect((await moved(elsewhere(), { allowDataLoss: true })).reasons).toEqual([]);
   });
 
-  test("says that a region does not exist instead of how to move there", async () => {
+  test("a check with the state says that a region does not exist instead of how to move there", async () => {
     expect((await moved("amss")).reasons).toEqual([expect.stringMatching(/^region: (?!changing it).*amss/)]);
   });
 
@@ -60,7 +60,7 @@ describe("a check with the state", () => {
     }
   });
 
-  test("knows the id of the state before anything is created", async () => {
+  test("a check with the state knows the id of the state before anything is created", async () => {
     const created = async (oldOutputs: Properties | undefined) => {
       await configure();
       await volume.check({ app, sizeGb: 1 }, { olds, ...(oldOutputs ? { oldOutputs } : {}) });

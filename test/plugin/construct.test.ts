@@ -116,7 +116,7 @@ describe("a Release", () => {
       expect(state).toEqual({ image, digest: "", settings: secret(settings), hash: secret(hashOf(settings)) });
     });
 
-    test("depends on what its inputs depend on", async () => {
+    test("a release that begins in this stack depends on what its inputs depend on", async () => {
       const [a, b] = [urn("App", "a"), urn("App", "b")];
       const { state, dependencies } = await construct({
         image: new Output(image, { dependencies: [a] }),
@@ -275,7 +275,7 @@ describe("a Release", () => {
       });
     });
 
-    test("also of fleets, whose canaries wait", async () => {
+    test("the record of a Release may be of fleets whose canaries wait", async () => {
       await construct({ image });
       const fleet = new Reference(urn("Fleet", "fleet"), "app/fleet");
       const machines = [
@@ -308,7 +308,7 @@ describe("a Release", () => {
       expect((await runBy([runs("web", of("a"))])).release).toEqual(secret(expect.objectContaining({ settings })));
     });
 
-    test("only if they run it", async () => {
+    test("the record of a Release is made only if the Machines run it", async () => {
       await construct({ from });
       await expect(runBy([runs("web", of("b"))])).rejects.toThrow(
         `its Machines do not run one image: ${id} runs ${of("b")}; wanted is ${String(from["digest"])}`,

@@ -44,7 +44,7 @@ describe("preview", () => {
 
   describe("of a create", () => {
     // With an id, its dependents would be looked up and not found.
-    test("returns the inputs, and no id, because there is none yet", async () => {
+    test("the preview of a create returns the inputs, and no id, because there is none yet", async () => {
       const app = of("App");
       const inputs = await app.checked({ name: "given", network: "blue" });
       expect(
@@ -66,7 +66,7 @@ describe("preview", () => {
       ).toEqual(["GET /v1/platform/regions", "GET /v1/apps/given"]);
     });
 
-    test("returns no id if a part of it is random or chosen by the service", async () => {
+    test("the preview of a create returns no id if a part of it is random or chosen by the service", async () => {
       const made = await of("App").previewCreate(await of("App").checked({}));
       expect(made).toMatchObject({ id: "", state: { name: unknown() } });
       const machine = await of("Machine").previewCreate(await of("Machine").checked({ app: "app", config: { image } }));
@@ -98,7 +98,7 @@ describe("preview", () => {
   });
 
   describe("of an update", () => {
-    test("knows everything that the change does not affect", async () => {
+    test("the preview of an update knows everything that the change does not affect", async () => {
       const machine = of("Machine", "moving");
       const inputs = await machine.checked({ app: "app", config: { image } });
       const { id, state } = await machine.create(inputs);

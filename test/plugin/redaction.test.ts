@@ -23,7 +23,7 @@ describe("messages", () => {
     );
   });
 
-  test("replace overlapping secrets once", () => {
+  test("messages replace overlapping secrets once", () => {
     expect(cleaned({ a: secret("abcdef"), b: secret("abcdefghi") }, "got abcdefghi and abcdef")).toBe(
       "got [secret] and [secret]",
     );

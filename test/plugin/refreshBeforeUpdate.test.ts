@@ -131,7 +131,7 @@ describe("an update after the read", () => {
     expect((await next()).changes).toBe(false);
   });
 
-  test("starts a Machine that was stopped by hand", async () => {
+  test("an update after the read starts a Machine that was stopped by hand", async () => {
     await post((await live())[0], "/stop", {});
     const found = await next();
     expect(found.diffs).toEqual(["drift"]);
@@ -140,7 +140,7 @@ describe("an update after the read", () => {
     expect((await next()).changes).toBe(false);
   });
 
-  test("creates a Machine that is missing, unless the program ignores the counts", async () => {
+  test("an update after the read creates a Machine that is missing, unless the program ignores the counts", async () => {
     const lost = await named("web-ams-2");
     await send(service, "DELETE", `/v1/apps/${app}/machines/${lost?.id ?? ""}?force=true`);
     expect(await next({}, ["regions"])).toMatchObject({
@@ -177,7 +177,7 @@ describe("an update after the read", () => {
     expect(await images()).toEqual([image("1"), image("1"), image("1")]);
   });
 
-  test("waits with the canaries, and still knows the previous configuration", async () => {
+  test("an update after the read waits with the canaries, and still knows the previous configuration", async () => {
     const strategy = { type: "canary", count: 1, observe: "0s", promote: "manual" };
     const waiting = { strategy, config: { image: image("2") } };
     await up(await next(waiting));
@@ -190,7 +190,7 @@ describe("an update after the read", () => {
     await up(await next());
   });
 
-  test("continues a rollout that failed, although the engine forgets its errors when it reads", async () => {
+  test("an update after the read continues a rollout that failed, although the engine forgets its errors when it reads", async () => {
     const crashing = { config: { image: image("3"), env: { MACHINES_SIMULATE: "crash" } } };
     const found = await next(crashing);
     const failed = await fleet

@@ -25,7 +25,7 @@ describe("a process that serves two runs", () => {
   const app = () => drive(plugin.client, urnOf("App", "shop"));
   const volume = () => drive(plugin.client, urnOf("Volume", "data"));
 
-  test("proves again that an App is deleted which the earlier run has deleted (R8)", async () => {
+  test("a process that serves two runs proves again that an App is deleted which the earlier run has deleted (R8)", async () => {
     await makeApp(service, "shop");
     const lost = { state: { app: "shop", volumeId: "vol_1", name: "data" } };
     await begin();

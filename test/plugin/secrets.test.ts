@@ -108,7 +108,7 @@ describe("secrets", () => {
     expect(clearText((await fresh().create(inputs)).state)).not.toMatch(canary);
   });
 
-  test("an App's name and network", async () => {
+  test("an App's name and network stay secret", async () => {
     const app = drive(plugin.client, urnOf("App", "secret"));
     const inputs = await app.checked({ name: "secret-app", network: secret("canary") });
     const { id, state } = await app.create(inputs);
@@ -151,7 +151,7 @@ describe("secrets", () => {
       }
     });
 
-    test("outside: a refresh shows none of them in plain text", async () => {
+    test("a refresh shows no moved item of a secret list in plain text", async () => {
       const { machine, inputs, id, state } = await made({ files: [clear, hidden] });
       await send(service, "POST", at(id), { config: { image, files: onTheWire } });
       const found = await machine.read(id, { state, inputs });

@@ -56,7 +56,7 @@ describe("a message", () => {
     expect(spelled("dotnet", machine, text)).toBe(expected);
   });
 
-  test("about a function has the name of the function", () => {
+  test("a message about a function has the name of the function", () => {
     const { inputFields = {} } = functions["getApp"] ?? {};
     expect(spelled("python", inputFields, "getApp: nam: x")).toBe("get_app: nam: x");
     expect(spelled("go", inputFields, "getApp: name: x")).toBe("LookupApp: Name: x");
@@ -138,7 +138,7 @@ describe.each([
   ["yaml", "minSecretsVersion", "config.guest.memoryMb", "forceHttps", "getVolume: app"],
   [undefined, "minSecretsVersion", "config.guest.memoryMb", "forceHttps", "getVolume: app"],
 ])("the plugin in a project of %s", (runtime, version, memory, https, lookup) => {
-  test("says what is wrong in its names", async () => {
+  test("the plugin says what is wrong in its names", async () => {
     const project = runtime === undefined ? {} : { project: `name: shop\nruntime: ${runtime}\n` };
     const plugin = await startPlugin(project);
     try {

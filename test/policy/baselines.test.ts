@@ -19,7 +19,7 @@ function entry(name: BaselineName, policy: string): { enforcementLevel: string; 
 const strength = (name: BaselineName, policy: string) => levels.indexOf(entry(name, policy).enforcementLevel);
 
 describe.each(names)("the baseline %s", (name) => {
-  test("names every policy of the pack, and no other", () => {
+  test("the baseline names every policy of the pack, and no other", () => {
     expect(Object.keys(baselines[name]).sort()).toEqual(policies.map(({ name }) => name).sort());
   });
 

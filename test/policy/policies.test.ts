@@ -29,14 +29,14 @@ describe("the pack", () => {
     expect(new Set(policies.map(({ name }) => name)).size).toBe(26);
   });
 
-  test("creates new policies for every pack: none remembers what another has seen", () => {
+  test("the pack creates new policies for every pack: none remembers what another has seen", () => {
     const budgets = [machinesPolicies(), machinesPolicies()].map((all) => all.find(({ name }) => name === "budget"));
     expect(budgets[0]).not.toBe(budgets[1]);
   });
 });
 
 describe.each(withExceptions(policies).map((policy) => [policy.name, policy] as const))("%s", (name, policy) => {
-  test("has a description, a severity and a remedy for each", () => {
+  test("the policy has a description, a severity and a remedy for each", () => {
     expect(name).toMatch(/^[a-z0-9]+(?:-[a-z0-9]+)*$/);
     expect(policy.description).toMatch(/^[A-Z].*\.$/);
     expect(policy.severity).toMatch(/^(?:low|medium|high|critical)$/);
@@ -45,7 +45,7 @@ describe.each(withExceptions(policies).map((policy) => [policy.name, policy] as 
     expect(policy.enforcementLevel).toBeUndefined();
   });
 
-  test("describes every setting in a valid schema", () => {
+  test("the policy describes every setting in a valid schema", () => {
     const { properties = {}, required = [] } = policy.configSchema ?? {};
     for (const [path, { description }] of propertiesOf(properties)) expect(description, path).toMatch(/^[A-Z].*\.$/s);
     const ajv = new Ajv({ strict: true, allowUnionTypes: true });

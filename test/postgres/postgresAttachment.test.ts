@@ -93,7 +93,7 @@ describe("PostgresAttachment", () => {
     expect(await secretsOf(app)).toEqual({});
   });
 
-  test("sets the secret to the cluster's pooler URI with one write, and unsets it on deletion", async () => {
+  test("PostgresAttachment sets the secret to the cluster's pooler URI with one write, and unsets it on deletion", async () => {
     const app = await makeApp(service, "with-secret");
     let made = { id: "", state: {} as Record<string, unknown>, inputs: {} as Record<string, unknown> };
     const sent = await sentBy(async () => (made = await make({ app, secretName: "DATABASE_URL" })));

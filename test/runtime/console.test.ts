@@ -5,7 +5,7 @@ import { send } from "../service/console/browser.ts";
 import { hasEngine, withRuntime } from "./runtimes.ts";
 
 describe.runIf(hasEngine && hasBrowser)("the console with containers", () => {
-  test("follows what a Machine writes, finds a line, and shows its processes and its address", async () => {
+  test("the console follows what a Machine writes, finds a line, and shows its processes and its address", async () => {
     const app = await withRuntime("docker", { console: "read" });
     const ports = [{ port: 80, handlers: ["http"] }];
     const id = await app.create({ services: [{ protocol: "tcp", internal_port: 8080, ports }] });

@@ -39,7 +39,7 @@ describe.runIf(hasEngine)("the examples on containers", () => {
   });
 
   describe("fleets and the quickstart", () => {
-    test.each(["rolling", "bluegreen"])("%s: a new image answers", async (name) => {
+    test.each(["rolling", "bluegreen"])("a new image of %s answers", async (name) => {
       const { stack, app } = await deployed(name, 3);
       expect(await real.fetchSecure(app, "/release")).toEqual({ status: 200, text: "1\n" });
       await expectUnchanged(stack);

@@ -23,7 +23,7 @@ async function kill(data: string, pid: number): Promise<void> {
   await released(data);
 }
 
-test("start, status, token, logs, stop", async () => {
+test("the commands start, status, token, logs and stop work on a service in the background", async () => {
   const data = folder();
   expect(await command(["status", "--data", data])).toMatchObject({
     code: 3,

@@ -29,7 +29,7 @@ async function docs(url: string) {
 }
 
 describe("/docs", () => {
-  test("names and sums up every operation, and loads nothing", async () => {
+  test("the page /docs names and sums up every operation, and loads nothing", async () => {
     const { url } = await withApp();
     const { page } = await docs(url);
     for (const row of rows) {
@@ -92,7 +92,7 @@ describe("the command that prints a token", () => {
     return { line: /<pre>(TOKEN=.*)<\/pre>/.exec(await asked("/docs"))?.[1], first: await asked("/") };
   }
 
-  test("names the data folder, as one word of a shell", async () => {
+  test("the command that prints a token names the data folder, as one word of a shell", async () => {
     const data = join(folder(), "it's <mine>");
     const { line, first } = await pages(data);
     const option = `--data '${data.replace("'", `'\\''`)}'`;
@@ -117,7 +117,7 @@ describe("the command that prints a token", () => {
     }
   });
 
-  test("leaves out the usual data folder", () => {
+  test("the command that prints a token leaves out the usual data folder", () => {
     vi.stubEnv("MACHINES_SERVICE_DATA", "");
     afterThisTest(() => void vi.unstubAllEnvs());
     expect(ownCommand("token", usualFolder())).toBe("npx machines-service token");

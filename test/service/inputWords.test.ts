@@ -24,7 +24,7 @@ function refusalOf(work: () => unknown): string | undefined {
 }
 
 describe.each(rows.filter(({ body }) => body).map((row) => [row.id, row] as const))("%s", (_, row) => {
-  test("names the field of what it refuses, in our words", () => {
+  test("a refusal names the field of what it refuses, in our words", () => {
     const { body } = row;
     if (!body) throw new Error("no body");
     const field = fieldOf(body);

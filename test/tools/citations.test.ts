@@ -52,7 +52,7 @@ test("published code cites no file that only the repository has", () => {
   ]);
 });
 
-test("the service's own messages cite no such file either", () => {
+test("the service's own messages cite no file of the repository", () => {
   expect(JSON.stringify(openapi({ strict: false }))).not.toMatch(/docs\/|\.md/);
 });
 

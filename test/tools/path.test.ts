@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { expect, test } from "vitest";
 
-test("prints the folders of Node and of Pulumi, also if they are on the PATH", () => {
+test("the command path prints the folders of Node and of Pulumi, also if they are on the PATH", () => {
   const folder = mkdtempSync(join(tmpdir(), "machines-path-"));
   for (const [name, says] of [["pulumi", "v3.259.0"], ["pulumi-language-nodejs"], ["pulumi-resource-pulumi-nodejs"]]) {
     writeFileSync(join(folder, name ?? ""), `#!/bin/sh\necho ${says ?? ""}\n`);

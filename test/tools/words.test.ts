@@ -9,6 +9,6 @@ test("a phrase of the table is reported with its line and what to write", () => 
   ]);
 });
 
-test("no file of this repository has one", async () => {
+test("no file of this repository has a refused phrase", async () => {
   expect(await checkWords()).toEqual({ code: 0, output: "" });
 });

@@ -123,7 +123,7 @@ describe.each(versions)("the record of version %s", (version) => {
 
   describe("the plugin's answers are unchanged", () => {
     const operations = conversationOf(version).map((one, i) => ({ ...one, name: `${i + 1} ${one.operation}` }));
-    test.each(operations)("in $name", async ({ calls }) => {
+    test.each(operations)("the plugin's answers are unchanged in $name", async ({ calls }) => {
       const plugin = await startPlugin();
       try {
         const here = JSON.parse(placedAt(JSON.stringify(calls), service)) as typeof calls;

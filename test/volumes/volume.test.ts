@@ -152,7 +152,7 @@ describe("Volume", () => {
       await send(service, "GET", `${at}/wait?state=started`);
     };
 
-    test("remains until the Machine was restarted by anyone; then no later change restarts it", async () => {
+    test("an extension that its Machine does not see yet remains until the Machine was restarted by anyone; then no later change restarts it", async () => {
       const { id, inputs, state, at, restarts } = await grown();
       expect(await read(id, state)).toEqual(state);
       await restarted(at);
@@ -179,7 +179,7 @@ describe("Volume", () => {
       expect(await restarts()).toBe(1);
     });
 
-    test("ends when the Machine is stopped or unmounts it, and costs no request when there is none", async () => {
+    test("an extension that its Machine does not see yet ends when the Machine is stopped or unmounts it, and costs no request when there is none", async () => {
       const { id, state, at } = await grown();
       await send(service, "POST", `${at}/stop`);
       await send(service, "GET", `${at}/wait?state=stopped`);

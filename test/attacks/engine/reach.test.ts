@@ -95,7 +95,7 @@ async function otherComputer() {
 }
 
 describe.runIf(hasEngine)("what a Machine reaches", () => {
-  test("F89: this computer refuses it, at every address: the API, other services, and databases of others", async ({
+  test("F89: this computer refuses connections of a Machine at every address: the API, other services, and databases of others", async ({
     skip,
   }) => {
     await needFirewall(skip);

@@ -30,7 +30,7 @@ const nowhere = { url: "http://127.0.0.1:1", token: "" };
 const run = (...args: readonly string[]) => commandHere(nowhere, ["convert", ...args], { cwd: folder });
 
 describe("the command", () => {
-  test("writes a project in the language, and says what to do next", async () => {
+  test("the command writes a project in the language, and says what to do next", async () => {
     writeFileSync(join(folder, "fly.toml"), readFileSync(join(files, "secrets-in-env.toml")));
     const { code, out, err } = await run("--language", "python", "--out", "infra");
     expect([code, err]).toEqual([0, ""]);
@@ -41,7 +41,7 @@ describe("the command", () => {
     expect(out).toContain("\nSecrets, addresses and certificates are not in the file: declare");
   });
 
-  test("writes in the language of the project, and over no other program", async () => {
+  test("the command writes in the language of the project, and over no other program", async () => {
     writeFileSync(join(folder, "Pulumi.yaml"), "name: shop\nruntime: yaml\n");
     const file = join(files, "node-minimal.toml");
     expect(await run(file)).toMatchObject({ code: 0 });
@@ -91,7 +91,7 @@ describe("the command", () => {
     expect(asked("fly.toml", "--allow-file", path).map(({ severity }) => severity)).not.toContain(1);
   });
 
-  test("puts a file of the folder and of folders in it into the program, also through links that stay inside", async () => {
+  test("the command puts a file of the folder and of folders in it into the program, also through links that stay inside", async () => {
     mkdirSync(join(folder, "etc"));
     writeFileSync(join(folder, "etc/own.txt"), "own");
     symlinkSync("etc/own.txt", join(folder, "link.txt"));
@@ -123,7 +123,7 @@ describe("the command", () => {
     expect(out).toContain(`  ${listed}\n`);
   });
 
-  test("refuses a file that is no text", async () => {
+  test("the command refuses a file that is no text", async () => {
     writeFileSync(join(folder, "fly.toml"), Buffer.from([0x61, 0xff]));
     expect(await run()).toMatchObject({ code: 2, err: expect.stringContaining("fly.toml: ") as string });
   });
@@ -138,7 +138,7 @@ describe("the command", () => {
     expect(readFileSync(join(folder, name, "Pulumi.yaml"), "utf8")).toContain(`${line}\n`);
   });
 
-  test("names a file that does not exist", async () => {
+  test("the command names a file that does not exist", async () => {
     expect(await run()).toMatchObject({ code: 2, err: expect.stringContaining("fly.toml: ENOENT") as string });
   });
 });
@@ -147,7 +147,7 @@ const request = (...args: string[]) =>
   new proto.ConvertProgramRequest().setSourceDirectory(files).setTargetDirectory(folder).setArgsList(args);
 
 describe("the converter", () => {
-  test("writes every file in PCL, and reports what is not in it by its line", () => {
+  test("the converter writes every file in PCL, and reports what is not in it by its line", () => {
     for (const name of readdirSync(files).filter((one) => one.endsWith(".toml"))) {
       const answer = convertProgram(request(name, "--regions", "ams")).toObject();
       expect(answer.diagnosticsList.filter(({ severity }) => severity === hcl.DiagnosticSeverity.DIAG_ERROR)).toEqual(
@@ -163,13 +163,13 @@ describe("the converter", () => {
     });
   });
 
-  test("writes no reference where the file has a text that looks like one", () => {
+  test("the converter writes no reference where the file has a text that looks like one", () => {
     writeFileSync(join(folder, "own.toml"), 'app = "a"\nprimary_region = "ams"\n[env]\nA = "${b} %{c}"\n');
     convertProgram(request("own.toml").setSourceDirectory(folder));
     expect(readFileSync(join(folder, "main.pp"), "utf8")).toContain('"A" = "$${b} %%{c}"');
   });
 
-  test("reports every problem of a file at its line", () => {
+  test("the converter reports every problem of a file at its line", () => {
     const text = 'app = 1\nprimary_region = "ams"\n[deploy]\nstrategy = "fast"\n';
     writeFileSync(join(folder, "own.toml"), text);
     const { diagnosticsList } = convertProgram(request("own.toml").setSourceDirectory(folder)).toObject();
@@ -180,7 +180,7 @@ describe("the converter", () => {
     expect(convertProgram(request("--region", "ams")).toObject().diagnosticsList[0]?.detail).toContain("--region");
   });
 
-  test("answers over gRPC, and refuses what it does not convert", async () => {
+  test("the converter answers over gRPC, and refuses what it does not convert", async () => {
     const { port, close } = await startConverter("machines-toml");
     const client = new converterGrpc.ConverterClient(`127.0.0.1:${port}`, grpc.credentials.createInsecure());
     try {

@@ -82,7 +82,7 @@ function without(text: string, path: readonly (string | number)[]): string {
 }
 
 describe.each(files)("%s", (name) => {
-  test("has inputs that the provider accepts", () => {
+  test("the converted file has inputs that the provider accepts", () => {
     const conversion = ofFile(name);
     const run = new Run(() => noIntents);
     for (const { type, inputs } of declared(conversion)) {
@@ -93,7 +93,7 @@ describe.each(files)("%s", (name) => {
     }
   });
 
-  test("has no key without an effect on the program or on the list", () => {
+  test("the converted file has no key without an effect on the program or on the list", () => {
     const text = textOf(name);
     const said = (one: Conversion) => [programIn(one), ...one.secrets].join("\n").replaceAll(/line \d+/g, "");
     const whole = said(ofFile(name, stringify(parse(text))));
@@ -114,7 +114,7 @@ describe.each(files)("%s", (name) => {
     expect(idle.map((path) => path.join("."))).toEqual([]);
   });
 
-  test("says the line of each remark", () => {
+  test("the converted file says the line of each remark", () => {
     const lines = textOf(name).split("\n");
     for (const { line, key } of ofFile(name).remarks) {
       const last =
@@ -127,7 +127,7 @@ describe.each(files)("%s", (name) => {
     }
   });
 
-  test.each(["python", "go", "yaml"] as const)("is a program in %s", (language) => {
+  test.each(["python", "go", "yaml"] as const)("the converted file is a program in %s", (language) => {
     const conversion = ofFile(name);
     const text = programIn(conversion, language);
     for (const remark of remarksOf(conversion)) expect(text).toContain(remark.replaceAll(/\s+/g, " "));
@@ -135,7 +135,7 @@ describe.each(files)("%s", (name) => {
 });
 
 describe("a conversion", () => {
-  test("makes a fleet of each process group, with its own command, size and services", () => {
+  test("a conversion makes a fleet of each process group, with its own command, size and services", () => {
     const conversion = ofFile("rails-sidekiq.toml");
     expect(declared(conversion).map(({ key, dependsOn = [] }) => [key, ...dependsOn])).toEqual([
       ["App"],
@@ -159,7 +159,7 @@ describe("a conversion", () => {
     });
   });
 
-  test("counts times of checks in milliseconds and the others in seconds, as the file does", () => {
+  test("a conversion counts times of checks in milliseconds and the others in seconds, as the file does", () => {
     const conversion = ofFile("old-services.toml");
     expect(configOf(conversion)).toMatchObject({
       stopConfig: { signal: "SIGINT", timeout: "5s" },
@@ -172,7 +172,7 @@ describe("a conversion", () => {
     });
   });
 
-  test("writes no value that looks like a secret", () => {
+  test("a conversion writes no value that looks like a secret", () => {
     const conversion = ofFile("secrets-in-env.toml");
     expect([...conversion.secrets]).toEqual([
       ["databaseUrl", "env.DATABASE_URL"],
@@ -184,7 +184,7 @@ describe("a conversion", () => {
     }
   });
 
-  test("names the key that was meant", () => {
+  test("a conversion names the key that was meant", () => {
     expect(remarksOf(ofFile("misspelt.toml"))).toEqual([
       "line 3, prmary_region: it is not a known key; did you mean primary_region?",
       "line 5, enviroment: it is not a known key; did you mean env?",
@@ -195,7 +195,7 @@ describe("a conversion", () => {
     ]);
   });
 
-  test("names process groups that do not exist", () => {
+  test("a conversion names process groups that do not exist", () => {
     expect(remarksOf(ofFile("stray-groups.toml"))).toEqual([
       "line 6, processes.job_runner: the fleet of this group is called job-runner",
       "line 10, http_service.processes: there is no process group web",
@@ -212,7 +212,7 @@ describe("a conversion", () => {
     expect(others).toEqual([]);
   });
 
-  test("takes regions and counts from the command", () => {
+  test("a conversion takes regions and counts from the command", () => {
     const conversion = converted(textOf("bluegreen.toml"), "ams:3, fra");
     expect(inputsOf(conversion, "Fleet")).toMatchObject({ regions: { ams: 3, fra: 2 } });
     expect(() => converted(textOf("bluegreen.toml"), "amsterdam")).toThrow('"amsterdam" is not a region');
@@ -239,6 +239,6 @@ test.each([
   [`${head}[processes]\napp = "sh -c 'x"\n`, "fly.toml:4: processes.app: a quote of this command is not closed"],
   [`${head}[processes]\na_b = ""\na-b = ""\n`, "two process groups would be the fleet a-b"],
   [`${head}[mounts]\ndestination = "/x"\ninitial_size = "big"\n`, 'mounts[0].initial_size: "big" is not a size'],
-])("refuses %j", (text, message) => {
+])("a conversion refuses %j", (text, message) => {
   expect(() => converted(text)).toThrow(message);
 });

@@ -191,7 +191,7 @@ describe("F57 a program with hostile texts everywhere", () => {
     );
   });
 
-  test("loses no text without a remark, and ignores changes of what it does not have", () => {
+  test("a program with hostile texts everywhere loses no text without a remark, and ignores changes of what it does not have", () => {
     const resourcesOf = ({ sections }: Program) =>
       sections.flatMap(({ blocks }) =>
         blocks.flatMap((block) => (block.is === "loop" ? block.body : [block.resource])),
@@ -217,7 +217,7 @@ describe("F57 a program with hostile texts everywhere", () => {
     );
   });
 
-  test("leaves out what is around a text, if the program would mean something else without that text", () => {
+  test("a program with hostile texts everywhere leaves out what is around a text, if the program would mean something else without that text", () => {
     const half = literal("a\ud800");
     const machine = (config: readonly Entry[]): Program => ({
       settings: [],

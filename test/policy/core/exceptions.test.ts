@@ -69,7 +69,7 @@ describe("an exception", () => {
     ["the URN", urnOf("Machine", "web")],
     ["a pattern of URNs", "urn:*::web"],
     ["a pattern of URNs by type", "*:Machine::*"],
-  ])("applies to a resource by %s, and is reported", async (_, resource) => {
+  ])("an exception applies to a resource by %s, and is reported", async (_, resource) => {
     const policies = pack();
     expect(await run(policies, { name: "web", config: config(exception("other"), exception(resource)) })).toEqual({
       violations: [],
@@ -88,14 +88,14 @@ describe("an exception", () => {
     },
   );
 
-  test("applies to a name with colons in it", async () => {
+  test("an exception applies to a name with colons in it", async () => {
     expect(await run(pack(), { name: "a::web", config: config(exception("a::web")) })).toEqual({ violations: [] });
     expect(await run(pack(), { name: "a::web", config: config(exception("web")) })).toMatchObject({
       violations: [expect.any(String)],
     });
   });
 
-  test("applies through its last day (UTC), and is reported once it has ended", async () => {
+  test("an exception applies through its last day (UTC), and is reported once it has ended", async () => {
     const how = { config: config(exception("it", "2026-06-15")) };
     for (const now of ["2026-06-15T00:00:00Z", "2026-06-15T23:59:59.999Z", "2026-06-14T23:00:00-02:00"])
       expect(await run(pack(now), how)).toEqual({ violations: [] });
@@ -141,28 +141,34 @@ describe("an exception", () => {
     test.each([
       ["Machine", "Volume"],
       ["Volume", "Machine"],
-    ] as const)("applies to one type if it names that: %s first", async (...order) => {
-      exceptions = [{ ...exception("web"), type: "Volume" }];
-      const policies = pack();
-      expect(await both(policies, ...order)).toEqual({
-        Volume: [],
-        Machine: ["web: wrong: 1\nAn exception has its name, but is for the type Volume; this is a Machine."],
-      });
-      expect(await policies.used()).toEqual(["web: foreign does not apply to it until 2026-06-30: TICKET-1"]);
-    });
+    ] as const)(
+      "an exception by a name that several types have applies to one type if it names that: %s first",
+      async (...order) => {
+        exceptions = [{ ...exception("web"), type: "Volume" }];
+        const policies = pack();
+        expect(await both(policies, ...order)).toEqual({
+          Volume: [],
+          Machine: ["web: wrong: 1\nAn exception has its name, but is for the type Volume; this is a Machine."],
+        });
+        expect(await policies.used()).toEqual(["web: foreign does not apply to it until 2026-06-30: TICKET-1"]);
+      },
+    );
 
     test.each([
       ["Machine", "Volume"],
       ["Volume", "Machine"],
-    ] as const)("applies to all without a type, and each report says so: %s first", async (...order) => {
-      exceptions = [exception("web")];
-      const policies = pack();
-      expect(await both(policies, ...order)).toEqual({ Machine: [], Volume: [] });
-      expect((await policies.used()).toSorted()).toEqual([
-        'web: foreign does not apply to it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Machine of this name. If it is for one of them, give it "type": "Volume" or "Machine".',
-        'web: foreign does not apply to it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Volume of this name. If it is for one of them, give it "type": "Machine" or "Volume".',
-      ]);
-    });
+    ] as const)(
+      "an exception by a name that several types have applies to all without a type, and each report says so: %s first",
+      async (...order) => {
+        exceptions = [exception("web")];
+        const policies = pack();
+        expect(await both(policies, ...order)).toEqual({ Machine: [], Volume: [] });
+        expect((await policies.used()).toSorted()).toEqual([
+          'web: foreign does not apply to it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Machine of this name. If it is for one of them, give it "type": "Volume" or "Machine".',
+          'web: foreign does not apply to it until 2026-06-30: TICKET-1\nThe exception has no type, so it also applies to the Volume of this name. If it is for one of them, give it "type": "Machine" or "Volume".',
+        ]);
+      },
+    );
 
     test("an exception by a name that several types have may be a pattern, which is meant for several", async () => {
       exceptions = [exception("w*")];
@@ -201,7 +207,7 @@ describe("an exception", () => {
     ]);
   });
 
-  test("prevents remediation of a resource until it ends", async () => {
+  test("an exception prevents remediation of a resource until it ends", async () => {
     const how = { config: config(exception("it", "2026-06-15")) };
     await expect(repair(pack().resource("restart-policy"), "Machine", machine(), how)).rejects.toThrow(
       "there is an exception",
@@ -216,7 +222,7 @@ describe("an exception", () => {
 });
 
 describe("a policy of another pack", () => {
-  test("accepts exceptions in addition to its own configuration", async () => {
+  test("a policy of another pack accepts exceptions in addition to its own configuration", async () => {
     const policies = pack();
     const policy = policies.resource("foreign");
     expect(await check(policy, "Volume", { app: "a" }, { config: { much: 2 } })).toEqual({
@@ -260,7 +266,7 @@ describe("a stack policy", () => {
     { type: "PostgresCluster", name: "b", props: { name: "b" } },
   ] as const;
 
-  test("accepts exceptions for the resource of a violation", async () => {
+  test("a stack policy accepts exceptions for the resource of a violation", async () => {
     const policies = pack();
     const policy = policies.stack("database-backups");
     expect(await checkStack(policy, clusters, { config: config(exception("a")) })).toEqual({
@@ -275,7 +281,7 @@ describe("a stack policy", () => {
     });
   });
 
-  test("accepts none for a violation without a resource", async () => {
+  test("a stack policy accepts none for a violation without a resource", async () => {
     const policies = pack();
     const said = await checkStack(policies.stack("foreign-stack"), clusters, { config: config(exception("*")) });
     expect(said).toEqual({ violations: ["wrong as a whole"] });
@@ -294,14 +300,14 @@ describe("the pack", () => {
     ]);
   });
 
-  test("accepts exceptions in every policy's configuration, beside its settings", () => {
+  test("the pack accepts exceptions in every policy's configuration, beside its settings", () => {
     for (const { name, configSchema } of pack().all.slice(0, -1))
       expect(configSchema?.properties, name).toHaveProperty("exceptions");
     expect(pack().resource("foreign").configSchema?.properties).toMatchObject({ much: { type: "number" } });
     expect(foreign.configSchema?.properties).not.toHaveProperty("exceptions");
   });
 
-  test("compares the last day with the default clock if none is given", async () => {
+  test("the pack compares the last day with the default clock if none is given", async () => {
     const [policy] = withExceptions([foreign]) as [ResourceValidationPolicy];
     const volume = { app: "a" };
     expect(await check(policy, "Volume", volume, { config: config(exception("it", "9999-12-31")) })).toEqual({

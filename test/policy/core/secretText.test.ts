@@ -136,7 +136,7 @@ describe("text that is secret because of its name", () => {
     expect(why(name, "$ecret")).toBe("its name");
   });
 
-  test("an additional name, in any case", () => {
+  test("an additional name is secret, in any case", () => {
     const options = { names: ["*_salt", "Pepper"], entropy: 4.2 };
     expect(secretIn("SESSION_SALT", "abc", options)).toBe("its name");
     expect(secretIn("pepper", "abc", options)).toBe("its name");

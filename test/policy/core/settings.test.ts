@@ -35,7 +35,7 @@ describe("settings", () => {
     ["region", "regions"],
     ["exception", "exceptions"],
     ["enforcementlevel", "enforcementLevel"],
-  ])("refuse %s, and name %s", (name, meant) => {
+  ])("settings refuse %s, and name %s", (name, meant) => {
     expect(() => of({ [name]: 1 })).toThrow(
       `the configuration of the policy has "${name}", which it does not know; did you mean "${meant}"?`,
     );
@@ -47,7 +47,7 @@ describe("settings", () => {
     );
   });
 
-  test("refuse names of built-in object properties", () => {
+  test("settings refuse names of built-in object properties", () => {
     expect(() => of({ constructor: 1 })).toThrow('has "constructor"');
   });
 

@@ -11,7 +11,7 @@ const run = (of: Check<"Machine">, config: object) =>
   check(policy(of), "Machine", { app: "shop", config: { image: "shop", ...config } });
 
 describe("an unknown value", () => {
-  test("ends the check that reads it, and is reported", async () => {
+  test("an unknown value ends the check that reads it, and is reported", async () => {
     const said = await run(
       ({ config }, _, report) => {
         report("before");
@@ -27,7 +27,7 @@ describe("an unknown value", () => {
     });
   });
 
-  test("ends only the part of the check that the policy separates", async () => {
+  test("an unknown value ends only the part of the check that the policy separates", async () => {
     const said = await run(
       ({ config, region }, { whenKnown }, report) => {
         whenKnown(() => report(`never ${config.image}`));
@@ -44,7 +44,7 @@ describe("an unknown value", () => {
     });
   });
 
-  test("ends the check of one list item or one map value", async () => {
+  test("an unknown value ends the check of one list item or one map value", async () => {
     const services = [
       { protocol: "tcp", internalPort: 1 },
       unknownText,
@@ -105,7 +105,7 @@ describe("a check", () => {
     expect(said).toEqual({ violations: [] });
   });
 
-  test("fails with its own errors, which do not concern unknown values", async () => {
+  test("a check fails with its own errors, which do not concern unknown values", async () => {
     const fails: Check<"Machine"> = (_, { whenKnown }) => whenKnown(() => JSON.parse("{"));
     await expect(run(fails, {})).rejects.toThrow(SyntaxError);
     await expect(
@@ -113,7 +113,7 @@ describe("a check", () => {
     ).rejects.toThrow(SyntaxError);
   });
 
-  test("applies to one type of resource, in both bindings", async () => {
+  test("a check applies to one type of resource, in both bindings", async () => {
     const volumes = {
       name: "t",
       description: "A test.",

@@ -36,7 +36,7 @@ describe("isLike", () => {
     expect(isLike(text, [pattern])).toBe(false);
   });
 
-  test("no pattern matches nothing", () => {
+  test("an empty list of patterns matches nothing", () => {
     expect(isLike("", [])).toBe(false);
   });
 

@@ -10,7 +10,7 @@ describe("allowed-machine-sizes", () => {
     [undefined, undefined],
     [{ cpuKind: "performance", cpus: 16, memoryMb: 131072 }, undefined],
     [undefined, "performance-16x"],
-  ] as const)("accepts any size until it is configured: %j %s", async (guest, size) => {
+  ] as const)("the policy accepts any size until it is configured: %j %s", async (guest, size) => {
     expect(await check(allowedMachineSizes, "Machine", machine(guest, size))).toEqual({ violations: [] });
   });
 
@@ -20,7 +20,7 @@ describe("allowed-machine-sizes", () => {
     [{ cpus: 2 }, undefined],
     [undefined, "shared-cpu-2x"],
     [{ cpuKind: "performance", cpus: 1 }, undefined],
-  ] as const)("accepts allowed sizes: %j %s", async (guest, size) => {
+  ] as const)("the policy accepts allowed sizes: %j %s", async (guest, size) => {
     const config = { sizes: ["shared-cpu-1x", "shared-cpu-2x", "performance-1x"] };
     expect(
       await check(allowedMachineSizes, "Machine", machine(guest, size), { config, binding: "pulumi-machines-plugin" }),
@@ -32,20 +32,20 @@ describe("allowed-machine-sizes", () => {
     [{ cpuKind: "performance" }, undefined, "config.guest is the size performance-1x"],
     [{ cpuKind: "shared", cpus: 6 }, "performance-2x", "config.guest is the size shared-cpu-6x"],
     [undefined, "performance-2x", "config.size is the size performance-2x"],
-  ] as const)("refuses other sizes, and lists the allowed ones: %j %s", async (guest, size, said) => {
+  ] as const)("the policy refuses other sizes, and lists the allowed ones: %j %s", async (guest, size, said) => {
     const config = { sizes: ["shared-cpu-1x", "shared-cpu-2x"] };
     expect(await check(allowedMachineSizes, "Machine", machine(guest, size), { config })).toEqual({
       violations: [`${said}, which is not allowed. Allowed are shared-cpu-1x, shared-cpu-2x.`],
     });
   });
 
-  test("refuses a Machine's default size if it is not allowed", async () => {
+  test("the policy refuses a Machine's default size if it is not allowed", async () => {
     expect(await check(allowedMachineSizes, "Machine", machine(), { config: { sizes: ["performance-1x"] } })).toEqual({
       violations: ["config.guest is the size shared-cpu-1x, which is not allowed. Allowed is performance-1x."],
     });
   });
 
-  test("limits memory, also if it follows from the size", async () => {
+  test("the policy limits memory, also if it follows from the size", async () => {
     const config = { maxMemoryMb: 1024 };
     expect(await check(allowedMachineSizes, "Machine", machine({ memoryMb: 1024 }), { config })).toEqual({
       violations: [],
@@ -58,7 +58,7 @@ describe("allowed-machine-sizes", () => {
     });
   });
 
-  test.each([{ gpus: 1 }, { gpuKind: "a10" }])("refuses GPUs unless they are allowed: %j", async (guest) => {
+  test.each([{ gpus: 1 }, { gpuKind: "a10" }])("the policy refuses GPUs unless they are allowed: %j", async (guest) => {
     expect(await check(allowedMachineSizes, "Machine", machine(guest))).toEqual({
       violations: ["config.guest requests GPUs, which are not allowed. Leave out gpus and gpuKind."],
     });
@@ -68,7 +68,7 @@ describe("allowed-machine-sizes", () => {
     expect(await check(allowedMachineSizes, "Machine", machine({ gpus: 0 }))).toEqual({ violations: [] });
   });
 
-  test("continues after an unknown size", async () => {
+  test("the policy continues after an unknown size", async () => {
     expect(await check(allowedMachineSizes, "Machine", machine({ cpus: unknownText as never, gpus: 1 }))).toEqual({
       violations: [expect.stringContaining("GPUs")],
       unknown:

@@ -11,7 +11,7 @@ const machine = (region?: string, fallbackRegions?: string[]) => ({
 });
 
 describe("allowed-regions", () => {
-  test("accepts everything until it is configured", async () => {
+  test("the policy accepts everything until it is configured", async () => {
     expect(await check(allowedRegions, "Machine", machine("syd"))).toEqual({ violations: [] });
     expect(await check(allowedRegions, "Volume", { app: "shop" })).toEqual({ violations: [] });
   });
@@ -28,14 +28,14 @@ describe("allowed-regions", () => {
     }
   });
 
-  test("accepts a Machine in the region of its volume", async () => {
+  test("the policy accepts a Machine in the region of its volume", async () => {
     const mounts = [{ volume: unknownText, path: "/data" }];
     const inputs = (region?: string) => ({ ...machine(region), config: { image: "shop", mounts } });
     expect(await check(allowedRegions, "Machine", inputs(), { config })).toEqual({ violations: [] });
     expect((await check(allowedRegions, "Machine", inputs("syd"), { config })).violations).toHaveLength(1);
   });
 
-  test("accepts copies in the region of their source", async () => {
+  test("the policy accepts copies in the region of their source", async () => {
     const volumes = [{ snapshotId: "shop/vol_1/vs_1" }, { sourceVolumeId: "shop/vol_1" }];
     for (const from of volumes)
       expect(await check(allowedRegions, "Volume", { app: "shop", ...from }, { config })).toEqual({ violations: [] });
@@ -59,7 +59,7 @@ describe("allowed-regions", () => {
       });
   });
 
-  test("refuses other regions, and names the property", async () => {
+  test("the policy refuses other regions, and names the property", async () => {
     const refused = "is one that is not allowed. Allowed are ams, fra.";
     expect(await check(allowedRegions, "Machine", machine("syd", ["ams", "gru"]), { config })).toEqual({
       violations: [`region ${refused}`, `fallbackRegions[1] ${refused}`],
@@ -75,7 +75,7 @@ describe("allowed-regions", () => {
     );
   });
 
-  test("refuses an omitted region", async () => {
+  test("the policy refuses an omitted region", async () => {
     const config = { regions: ["ams"] };
     const violations = ["region is left out, and the service may pick any. Allowed is ams."];
     expect(await check(allowedRegions, "Machine", machine(), { config })).toEqual({ violations });
@@ -83,7 +83,7 @@ describe("allowed-regions", () => {
     expect(await check(allowedRegions, "PostgresCluster", {}, { config })).toEqual({ violations });
   });
 
-  test("continues after an unknown region", async () => {
+  test("the policy continues after an unknown region", async () => {
     expect(await check(allowedRegions, "Machine", machine(unknownText, [unknownText, "syd"]), { config })).toEqual({
       violations: [expect.stringContaining("fallbackRegions[1]")],
       unknown: expect.stringMatching(/^region and fallbackRegions\[0\] are known only at the update/),

@@ -11,7 +11,7 @@ const run = (image: string, ...registries: string[]) =>
   check(allowedRegistries, "Machine", machine(image), { config: { registries } });
 
 describe("allowed-registries", () => {
-  test("accepts everything until it is configured", async () => {
+  test("the policy accepts everything until it is configured", async () => {
     expect(await check(allowedRegistries, "Machine", machine("evil.example/x"))).toEqual({ violations: [] });
   });
 
@@ -34,7 +34,7 @@ describe("allowed-registries", () => {
     ["nginx", "index.docker.io"],
     ["acme/shop", "docker.io/acme"],
     ["evil.example/x", "*"],
-  ])("accepts %s if %s is allowed", async (image, registry) => {
+  ])("the policy accepts %s if %s is allowed", async (image, registry) => {
     expect(await run(image, "other.example.com", registry)).toEqual({ violations: [] });
   });
 
@@ -53,13 +53,13 @@ describe("allowed-registries", () => {
     ["registry.example.com/shop", "docker.io"],
     // Without a dot or a port it is not a host, but a name on Docker Hub.
     ["registry/shop", "registry"],
-  ])("refuses %s if %s is allowed, and does not quote it", async (image, registry) => {
+  ])("the policy refuses %s if %s is allowed, and does not quote it", async (image, registry) => {
     expect(await run(image, registry)).toEqual({
       violations: [`config.image comes from a registry that is not allowed. Allowed is ${registry}.`],
     });
   });
 
-  test("names the container, and lists all allowed registries", async () => {
+  test("the policy names the container, and lists all allowed registries", async () => {
     const config = { registries: ["a.example", "b.example"] };
     const inputs = machine("a.example/x", ["b.example/y", "c.example/z"]);
     expect(await check(allowedRegistries, "Machine", inputs, { config, binding: "pulumi-machines-plugin" })).toEqual({
@@ -69,7 +69,7 @@ describe("allowed-registries", () => {
     });
   });
 
-  test("continues after an unknown image", async () => {
+  test("the policy continues after an unknown image", async () => {
     const config = { registries: ["a.example"] };
     expect(await check(allowedRegistries, "Machine", machine(unknownText, ["c.example/z"]), { config })).toEqual({
       violations: [expect.stringContaining("config.containers[0].image")],

@@ -18,7 +18,7 @@ describe("autostop", () => {
     [{ autostop: "suspend", autostart: true }],
     [{ autostop: true, autostart: true }],
     [{ autostop: "stop" }, { autostop: true }],
-  ])("accepts services that stop and start: %j %j", async (...services) => {
+  ])("the policy accepts services that stop and start: %j %j", async (...services) => {
     expect(
       await check(autostop, "Machine", machine(...services.filter((each) => each !== undefined)), {
         binding: "pulumi-machines-plugin",
@@ -26,11 +26,11 @@ describe("autostop", () => {
     ).toEqual({ violations: [] });
   });
 
-  test("accepts UDP services, which are not started on demand", async () => {
+  test("the policy accepts UDP services, which are not started on demand", async () => {
     expect(await check(autostop, "Machine", machine({ protocol: "udp" }))).toEqual({ violations: [] });
   });
 
-  test("refuses a Machine that stops and is not started again", async () => {
+  test("the policy refuses a Machine that stops and is not started again", async () => {
     const { app, config } = machine({ autostop: "stop" });
     const { violations } = await check(autostop, "Machine", {
       app,
@@ -39,23 +39,26 @@ describe("autostop", () => {
     expect(violations).toEqual([expect.stringContaining("config.disableMachineAutostart is true")]);
   });
 
-  test("accepts a Machine without services", async () => {
+  test("the policy accepts a Machine without services", async () => {
     expect(await check(autostop, "Machine", { app: "shop", config: { image: "shop" } })).toEqual({ violations: [] });
   });
 
-  test.each([{}, { autostop: "off" }, { autostop: false }])("refuses one that never stops: %j", async (service) => {
-    expect(await check(autostop, "Machine", machine({ autostop: "stop" }, service))).toEqual({
-      violations: ['config.services[1] never stops. Set autostop: "stop" and autostart: true.'],
-    });
-  });
+  test.each([{}, { autostop: "off" }, { autostop: false }])(
+    "the policy refuses one that never stops: %j",
+    async (service) => {
+      expect(await check(autostop, "Machine", machine({ autostop: "stop" }, service))).toEqual({
+        violations: ['config.services[1] never stops. Set autostop: "stop" and autostart: true.'],
+      });
+    },
+  );
 
-  test("refuses one that stops and never starts", async () => {
+  test("the policy refuses one that stops and never starts", async () => {
     expect(await check(autostop, "Machine", machine({ autostop: "stop", autostart: false }))).toEqual({
       violations: ["config.services[0].autostart is false: once stopped, no request starts it. Leave it out."],
     });
   });
 
-  test("reports unknown values, and checks the rest", async () => {
+  test("the policy reports unknown values, and checks the rest", async () => {
     expect(await check(autostop, "Machine", machine({ autostop: unknownText }, {}))).toEqual({
       violations: [expect.stringContaining("config.services[1]")],
       unknown: expect.stringMatching(/^config\.services\[0\]\.autostop is known only/),
@@ -66,7 +69,7 @@ describe("autostop", () => {
     });
   });
 
-  test("refuses settings other than exceptions", async () => {
+  test("the policy refuses settings other than exceptions", async () => {
     await expect(check(autostop, "Machine", machine(), { config: { exception: [] } })).rejects.toThrow(
       'did you mean "exceptions"?',
     );

@@ -46,7 +46,7 @@ function stack(monthly: number | undefined, given: object = round) {
 const dearest = Math.max(...Object.values(prices.gpu));
 
 describe("budget", () => {
-  test("accepts everything until it is configured", async () => {
+  test("the policy accepts everything until it is configured", async () => {
     const { machine, cluster } = stack(undefined);
     expect(await machine("a", { cpuKind: "performance", cpus: 16 })).toEqual({ violations: [] });
     expect(await cluster("b", { plan: "performance", diskSizeGb: 1000 })).toEqual({ violations: [] });
@@ -62,7 +62,7 @@ describe("budget", () => {
     ["GPUs without a kind", { gpus: 1 }, {}, 2 + dearest],
     ["a named size", undefined, { config: { image: "shop", size: "performance-1x" } }, 10 + 8],
     ["one that is started", {}, { state: "started" }, 2],
-  ] as const)("counts a Machine: %s", async (_, guest, more, cost) => {
+  ] as const)("the policy counts a Machine: %s", async (_, guest, more, cost) => {
     expect(await stack(cost).machine("a", guest, more)).toEqual({ violations: [] });
     expect(await stack(cost - 0.01).machine("a", guest, more)).toEqual({ violations: costs(cost, cost, cost - 0.01) });
   });
@@ -71,7 +71,7 @@ describe("budget", () => {
     expect(await stack(0.01).machine("a", { cpus: 8 }, { state })).toEqual({ violations: [] });
   });
 
-  test("counts volumes, addresses and clusters", async () => {
+  test("the policy counts volumes, addresses and clusters", async () => {
     expect(await stack(1).volume("a", 2)).toEqual({ violations: costs(2, 2, 1) });
     // The default size of a volume.
     expect(await stack(1).volume("a")).toEqual({ violations: costs(3, 3, 1) });
@@ -82,7 +82,7 @@ describe("budget", () => {
     expect(await stack(1).cluster("a", { fork: { cluster: "c" } })).toEqual({ violations: costs(10, 10, 1) });
   });
 
-  test("adds costs, and reports the resource that exceeds the budget", async () => {
+  test("the policy adds costs, and reports the resource that exceeds the budget", async () => {
     const { machine, volume, address } = stack(7);
     expect(await machine("a")).toEqual({ violations: [] });
     expect(await volume("b", 4)).toEqual({ violations: [] });
@@ -91,7 +91,7 @@ describe("budget", () => {
     expect(await address("d", "v6")).toEqual({ violations: [] });
   });
 
-  test("counts a resource once, with its last value: a preview checks it, and then an update", async () => {
+  test("the policy counts a resource once, with its last value: a preview checks it, and then an update", async () => {
     const { volume } = stack(5);
     for (const size of [4, 4, 5]) expect(await volume("a", size)).toEqual({ violations: [] });
     expect(await volume("b", 1)).toEqual({ violations: costs(1, 6, 5) });
@@ -99,11 +99,11 @@ describe("budget", () => {
     expect(await volume("b", 1)).toEqual({ violations: [] });
   });
 
-  test("counts every stack separately", async () => {
+  test("the policy counts every stack separately", async () => {
     for (let i = 0; i < 3; i++) expect(await stack(5).volume("a", 4)).toEqual({ violations: [] });
   });
 
-  test("counts resources of both bindings", async () => {
+  test("the policy counts resources of both bindings", async () => {
     const policy = budget();
     const config = { monthly: 5, prices: round };
     const inputs = { app: "shop", sizeGb: 3 };
@@ -132,7 +132,7 @@ describe("budget", () => {
     });
   });
 
-  test("counts unknown values at the update", async () => {
+  test("the policy counts unknown values at the update", async () => {
     const { machine, volume } = stack(5);
     expect(await machine("a", { cpus: unknownText as never })).toEqual({
       violations: [],
@@ -142,7 +142,7 @@ describe("budget", () => {
     expect(await machine("a", { cpus: 1 })).toEqual({ violations: costs(2, 7, 5) });
   });
 
-  test("leaves out a resource with an exception, whatever the order of the resources is", async () => {
+  test("the policy leaves out a resource with an exception, whatever the order of the resources is", async () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 2, maxLength: 6 });
     const cases = sizes.chain((all) =>
       fc.record({

@@ -20,7 +20,7 @@ describe("certificates-not-expiring", () => {
     [14, "ec"],
     [15, "rsa"],
     [400, "ec"],
-  ] as const)("accepts one that is valid for %d days", async (days, kind) => {
+  ] as const)("the policy accepts one that is valid for %d days", async (days, kind) => {
     expect(await run(until(after(days), kind))).toEqual({ violations: [] });
   });
 
@@ -30,7 +30,7 @@ describe("certificates-not-expiring", () => {
     [0, 1, "fullchain expires on 2026-06-01, in 0 days; at least 14 are wanted. Upload a new certificate."],
     [0, -1, "fullchain has expired on 2026-06-01. Upload a new certificate."],
     [-100, 0, "fullchain has expired on 2026-02-21. Upload a new certificate."],
-  ])("refuses one that expires in %d days and %d hours", async (days, hours, message) => {
+  ])("the policy refuses one that expires in %d days and %d hours", async (days, hours, message) => {
     expect(await run(until(after(days, hours)), { binding: "pulumi-machines-plugin" })).toEqual({
       violations: [message],
     });
@@ -45,14 +45,14 @@ describe("certificates-not-expiring", () => {
     expect(await run(until(after(0, 1)), { config: { days: 0 } })).toEqual({ violations: [] });
   });
 
-  test("checks the first certificate of a chain, which is the hostname's", async () => {
+  test("the policy checks the first certificate of a chain, which is the hostname's", async () => {
     const [short, long] = [until(after(1)), until(after(400))];
     expect(await run(long + short)).toEqual({ violations: [] });
     expect(await run(short + long)).toEqual({ violations: [expect.stringContaining("in 1 day;")] });
   });
 
   test.each(["", "hidden text", "-----BEGIN CERTIFICATE-----\naGlkZGVu\n-----END CERTIFICATE-----\n"])(
-    "refuses text that is not a certificate, and does not quote it: %j",
+    "the policy refuses text that is not a certificate, and does not quote it: %j",
     async (fullchain) => {
       expect(await run(fullchain)).toEqual({
         violations: ["fullchain holds no certificate that can be read: its first block must be a certificate in PEM."],
@@ -60,7 +60,7 @@ describe("certificates-not-expiring", () => {
     },
   );
 
-  test("reports an unknown certificate", async () => {
+  test("the policy reports an unknown certificate", async () => {
     expect(await run(unknownText)).toEqual({
       violations: [],
       unknown: expect.stringMatching(/^fullchain is known only at the update/),

@@ -55,18 +55,18 @@ describe("certificates-validated", () => {
     ["with a validation of another one", [certificate("b", "b.example.com"), validation(unknownText, "b")]],
     ["with a validation of another hostname", [validation("b.example.com")]],
     ["with a validation of a hostname with the same end", [validation("x.a.example.com")]],
-  ])("reports a certificate %s", async (_, declared) => {
+  ])("the policy reports a certificate %s", async (_, declared) => {
     expect(await checkStack(certificatesValidated, [certificate("a", "a.example.com"), ...declared])).toEqual({
       violations: [missing("a")],
     });
   });
 
-  test("ignores an uploaded certificate", async () => {
+  test("the policy ignores an uploaded certificate", async () => {
     const custom = { type: "CustomCertificate", name: "a", props: { hostname: "a.example.com" } } as const;
     expect(await checkStack(certificatesValidated, [custom])).toEqual({ violations: [] });
   });
 
-  test("continues after unknown values", async () => {
+  test("the policy continues after unknown values", async () => {
     const declared = [certificate("a", unknownText), certificate("b", "b.example.com"), validation("c.example.com")];
     expect(await checkStack(certificatesValidated, declared)).toEqual({
       violations: [missing("b")],
@@ -74,7 +74,7 @@ describe("certificates-validated", () => {
     });
   });
 
-  test("refuses settings other than exceptions", async () => {
+  test("the policy refuses settings other than exceptions", async () => {
     await expect(checkStack(certificatesValidated, [], { config: { days: 1 } })).rejects.toThrow('has "days"');
   });
 });

@@ -24,7 +24,7 @@ describe("database-backups", () => {
     ["with its literal name", [cluster("a"), backup("a-db")]],
     ["beside an unknown one", [cluster("a"), backup(unknownText), backup(unknownText, "a")]],
     ["one of several", [cluster("a"), backup("b0123"), backup("a0123")]],
-  ])("accepts a cluster with a backup: %s", async (_, declared) => {
+  ])("the policy accepts a cluster with a backup: %s", async (_, declared) => {
     for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const)
       expect(await checkStack(databaseBackups, declared, { binding })).toEqual({ violations: [] });
   });
@@ -37,11 +37,11 @@ describe("database-backups", () => {
       "a literal id that a new cluster cannot have yet",
       [cluster("b", { clusterId: unknownText }), backup("b0123"), backup(unknownText, "b")],
     ],
-  ])("reports a cluster with %s", async (_, declared) => {
+  ])("the policy reports a cluster with %s", async (_, declared) => {
     expect(await checkStack(databaseBackups, [cluster("a"), ...declared])).toEqual({ violations: [missing("a")] });
   });
 
-  test("reports unknown values, unless there is a backup anyway", async () => {
+  test("the policy reports unknown values, unless there is a backup anyway", async () => {
     const declared = [cluster("a"), cluster("b"), backup(unknownText), backup("b0123")];
     expect(await checkStack(databaseBackups, declared)).toEqual({
       violations: [],
@@ -49,7 +49,7 @@ describe("database-backups", () => {
     });
   });
 
-  test("refuses settings other than exceptions", async () => {
+  test("the policy refuses settings other than exceptions", async () => {
     await expect(checkStack(databaseBackups, [], { config: { every: 1 } })).rejects.toThrow('has "every"');
   });
 });

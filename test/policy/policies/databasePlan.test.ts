@@ -17,7 +17,7 @@ describe("database-plan", () => {
     expect(await run(plan)).toEqual({ violations: ['plan is "basic"; "starter" is the smallest allowed.'] });
   });
 
-  test("accepts another smallest plan", async () => {
+  test("the policy accepts another smallest plan", async () => {
     expect(await run("basic", { minimum: "basic" })).toEqual({ violations: [] });
     expect(await run("launch", { minimum: "launch" })).toEqual({ violations: [] });
     expect(await run("starter", { minimum: "launch" })).toEqual({
@@ -26,7 +26,7 @@ describe("database-plan", () => {
     await expect(run("starter", { minimum: "large" })).rejects.toThrow("minimum");
   });
 
-  test("reports an unknown plan", async () => {
+  test("the policy reports an unknown plan", async () => {
     expect(
       await check(databasePlan, "PostgresCluster", { plan: unknownText }, { binding: "pulumi-machines-plugin" }),
     ).toEqual({ violations: [], unknown: expect.stringMatching(/^plan is known only at the update/) });

@@ -10,7 +10,7 @@ describe("database-protection", () => {
     },
   );
 
-  test("refuses a cluster without it, even one that Pulumi protects", async () => {
+  test("the policy refuses a cluster without it, even one that Pulumi protects", async () => {
     for (const protect of [false, true])
       expect(
         await check(
@@ -22,7 +22,7 @@ describe("database-protection", () => {
       ).toEqual({ violations: ["deletionProtection is false. Leave it out, or set it to true."] });
   });
 
-  test("reports an unknown value", async () => {
+  test("the policy reports an unknown value", async () => {
     const inputs = { deletionProtection: unknownText as never };
     expect(await check(databaseProtection, "PostgresCluster", inputs)).toEqual({
       violations: [],
@@ -30,7 +30,7 @@ describe("database-protection", () => {
     });
   });
 
-  test("refuses settings other than exceptions", async () => {
+  test("the policy refuses settings other than exceptions", async () => {
     const how = { config: { exceptons: [] } };
     await expect(check(databaseProtection, "PostgresCluster", {}, how)).rejects.toThrow('did you mean "exceptions"?');
   });

@@ -27,11 +27,11 @@ describe("deploy-token-expiry", () => {
     expect(await run("9000h", { maxHours: 9000 })).toEqual({ violations: [] });
   });
 
-  test("ignores an invalid duration, which the provider refuses", async () => {
+  test("the policy ignores an invalid duration, which the provider refuses", async () => {
     expect(await run("forever")).toEqual({ violations: [] });
   });
 
-  test("reports an unknown expiry", async () => {
+  test("the policy reports an unknown expiry", async () => {
     const inputs = { app: "shop", expiry: unknownText };
     expect(await check(deployTokenExpiry, "DeployToken", inputs, { binding: "pulumi-machines-plugin" })).toEqual({
       violations: [],

@@ -18,12 +18,12 @@ describe("graceful-stop", () => {
     expect(await check(gracefulStop, "Machine", machine(stop))).toEqual({ violations: [] });
   });
 
-  test("applies only to Machines with services", async () => {
+  test("the policy applies only to Machines with services", async () => {
     const killed = machine({ signal: "SIGKILL" }, false);
     expect(await check(gracefulStop, "Machine", killed)).toEqual({ violations: [] });
   });
 
-  test("refuses a short timeout, and names the required one", async () => {
+  test("the policy refuses a short timeout, and names the required one", async () => {
     for (const stop of [undefined, {}, { signal: "SIGTERM" }] as const)
       expect(await check(gracefulStop, "Machine", machine(stop), { binding: "pulumi-machines-plugin" })).toEqual({
         violations: ['config.stopConfig.timeout is left out, which is 5 s; at least 10 s are wanted: timeout: "10s".'],
@@ -33,7 +33,7 @@ describe("graceful-stop", () => {
     });
   });
 
-  test("refuses a signal that ends the process immediately", async () => {
+  test("the policy refuses a signal that ends the process immediately", async () => {
     expect(await check(gracefulStop, "Machine", machine({ signal: "SIGKILL", timeout: "30s" }))).toEqual({
       violations: [
         'config.stopConfig.signal is "SIGKILL", which ends every connection at once. Use "SIGTERM" or "SIGINT".',
@@ -41,7 +41,7 @@ describe("graceful-stop", () => {
     });
   });
 
-  test("checks containers with their own stop settings, and otherwise the Machine's", async () => {
+  test("the policy checks containers with their own stop settings, and otherwise the Machine's", async () => {
     const containers = (...stops: (MachineStopConfig | undefined)[]) => {
       const { app, config } = machine();
       return { app, config: { ...config, containers: stops.map((stop, i) => ({ name: `c${i}`, image: "c", stop })) } };
@@ -64,7 +64,7 @@ describe("graceful-stop", () => {
     });
   });
 
-  test("continues after unknown values", async () => {
+  test("the policy continues after unknown values", async () => {
     const signal = unknownText as never;
     expect(await check(gracefulStop, "Machine", machine({ signal, timeout: "1s" }))).toEqual({
       violations: [expect.stringContaining("timeout")],

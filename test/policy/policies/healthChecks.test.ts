@@ -45,19 +45,19 @@ describe("health-checks", () => {
       "a container without checks",
       { services: [service({ checks: [http] }), service()], containers: [{ name: "a", image: "a" }] },
     ],
-  ])("refuses a service with %s, and names it", async (_, config) => {
+  ])("the policy refuses a service with %s, and names it", async (_, config) => {
     expect(await check(healthChecks, "Machine", machine(config), { binding: "pulumi-machines-plugin" })).toEqual({
       violations: [missing(1)],
     });
   });
 
-  test("refuses a UDP service without any check; a check of the Machine is sufficient", async () => {
+  test("the policy refuses a UDP service without any check; a check of the Machine is sufficient", async () => {
     expect(await check(healthChecks, "Machine", machine({ services: [service({ protocol: "udp" })] }))).toEqual({
       violations: [expect.stringContaining("config.services[0] has no check. Add one of the Machine: checks:")],
     });
   });
 
-  test("reports an unknown port only if it may be the missing one", async () => {
+  test("the policy reports an unknown port only if it may be the missing one", async () => {
     const port = unknownText as never;
     const services = [service(), service({ checks: [http] })];
     const one = machine({ services, checks: { a: { ...http, port } } });
@@ -72,7 +72,7 @@ describe("health-checks", () => {
     expect(await check(healthChecks, "Machine", two)).toEqual({ violations: [] });
   });
 
-  test("continues after unknown values", async () => {
+  test("the policy continues after unknown values", async () => {
     const services = [service({ checks: unknownList }), service()];
     expect(await check(healthChecks, "Machine", machine({ services }))).toEqual({
       violations: [missing(1)],
@@ -85,7 +85,7 @@ describe("health-checks", () => {
     });
   });
 
-  test("refuses settings other than exceptions", async () => {
+  test("the policy refuses settings other than exceptions", async () => {
     await expect(check(healthChecks, "Machine", machine({}), { config: { kind: "http" } })).rejects.toThrow(
       'has "kind", which it does not know; it knows exceptions, enforcementLevel',
     );

@@ -25,7 +25,7 @@ describe("https-forced", () => {
     expect(await repair(httpsForced, "Machine", machine([port]))).toBeUndefined();
   });
 
-  test("accepts a Machine without services", async () => {
+  test("the policy accepts a Machine without services", async () => {
     const inputs = { app: "shop", config: { image: "shop" } };
     expect(await check(httpsForced, "Machine", inputs)).toEqual({ violations: [] });
     expect(await repair(httpsForced, "Machine", inputs)).toBeUndefined();
@@ -34,7 +34,7 @@ describe("https-forced", () => {
     expect(await repair(httpsForced, "Machine", inner)).toBeUndefined();
   });
 
-  test("refuses HTTP without a redirect, and names the port", async () => {
+  test("the policy refuses HTTP without a redirect, and names the port", async () => {
     const inputs = machine([tls], [tls, open], [{ port: 8080, handlers: ["proxy_proto", "http"], forceHttps: false }]);
     expect(await check(httpsForced, "Machine", inputs, { binding: "pulumi-machines-plugin" })).toEqual({
       violations: [
@@ -95,14 +95,14 @@ describe("https-forced", () => {
     expect(await repair(httpsForced, "Machine", machine([{ ...open }], [range]))).toBeDefined();
   });
 
-  test("treats null as omitted, like the provider", async () => {
+  test("the policy treats null as omitted, like the provider", async () => {
     const nothing = null as never;
     const inputs = machine([{ port: 80, handlers: nothing }], nothing);
     expect(await check(httpsForced, "Machine", inputs)).toEqual({ violations: [] });
     expect(await repair(httpsForced, "Machine", inputs)).toBeUndefined();
   });
 
-  test("continues after unknown values", async () => {
+  test("the policy continues after unknown values", async () => {
     const inputs = machine([{ port: 1, handlers: unknownList }, open]);
     expect(await check(httpsForced, "Machine", inputs)).toEqual({
       violations: [expect.stringContaining("config.services[0].ports[1]")],
@@ -110,7 +110,7 @@ describe("https-forced", () => {
     });
   });
 
-  test("refuses settings other than exceptions", async () => {
+  test("the policy refuses settings other than exceptions", async () => {
     await expect(check(httpsForced, "Machine", machine(), { config: { ports: [] } })).rejects.toThrow(
       'has "ports", which it does not know',
     );

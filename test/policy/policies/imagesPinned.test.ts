@@ -14,7 +14,7 @@ describe("images-pinned", () => {
   });
 
   test.each(["shop", "shop:latest", "registry.example.com:5000/shop:1.0.0", "shop@sha256:0123"])(
-    "refuses %s, and does not quote it",
+    "the policy refuses %s, and does not quote it",
     async (image) => {
       const { violations } = await check(imagesPinned, "Machine", machine(image));
       expect(violations).toEqual([
@@ -28,7 +28,7 @@ describe("images-pinned", () => {
     expect(violations).toEqual([expect.stringContaining("config.containers[1].image has no digest")]);
   });
 
-  test("names every other property with an image", async () => {
+  test("the policy names every other property with an image", async () => {
     const { app, config } = machine(`shop@${digest}`);
     const volumes = [{ name: "models", image: "models:1" }];
     const files = [{ guestPath: "/etc/config", imageConfig: "config:1" }];
@@ -39,7 +39,7 @@ describe("images-pinned", () => {
     ]);
   });
 
-  test("treats null as omitted, like the provider", async () => {
+  test("the policy treats null as omitted, like the provider", async () => {
     const { app, config } = machine(`shop@${digest}`);
     const nothing = null as never;
     expect(
@@ -47,7 +47,7 @@ describe("images-pinned", () => {
     ).toEqual({ violations: [] });
   });
 
-  test("continues after an unknown image, and reports it", async () => {
+  test("the policy continues after an unknown image, and reports it", async () => {
     expect(await check(imagesPinned, "Machine", machine(unknownText, ["b:1"]))).toEqual({
       violations: [expect.stringContaining("config.containers[0].image")],
       unknown:
@@ -55,7 +55,7 @@ describe("images-pinned", () => {
     });
   });
 
-  test("applies only to Machines", async () => {
+  test("the policy applies only to Machines", async () => {
     expect(await check(imagesPinned, "App", {})).toMatchObject({ notApplicable: "it is about each Machine" });
   });
 });

@@ -24,7 +24,7 @@ describe("known-ports", () => {
     expect(await run(ports)).toEqual({ violations: [] });
   });
 
-  test("accepts services that are not public", async () => {
+  test("the policy accepts services that are not public", async () => {
     expect(await check(knownPorts, "Machine", machine(undefined))).toEqual({ violations: [] });
     expect(await check(knownPorts, "Machine", { app: "shop", config: { image: "x" } })).toEqual({ violations: [] });
   });
@@ -36,7 +36,7 @@ describe("known-ports", () => {
     [{ startPort: 1, endPort: 65535 }, "makes the ports 1 to 65535 public"],
     [{ startPort: 81 }, "makes port 81 public"],
     [{ endPort: 81 }, "makes port 81 public"],
-  ])("refuses %j once, and lists the known ones", async (port, said) => {
+  ])("the policy refuses %j once, and lists the known ones", async (port, said) => {
     expect(await run([{ port: 80 }, port])).toEqual({
       violations: [`config.services[0].ports[1] ${said}. Known are 80, 443.`],
     });
@@ -53,7 +53,7 @@ describe("known-ports", () => {
     });
   });
 
-  test("continues after unknown ports", async () => {
+  test("the policy continues after unknown ports", async () => {
     const inputs = machine([{ port: unknownText as never }, { port: 22 }], unknownList, [{ port: 23 }]);
     expect(await check(knownPorts, "Machine", inputs, { binding: "pulumi-machines-plugin" })).toEqual({
       violations: [expect.stringContaining("port 22"), expect.stringContaining("port 23")],

@@ -6,7 +6,7 @@ const key = { app: "shop", name: "key", type: "hs256", value: "hidden" } as cons
 const loss = "allowDataLoss is true: a change that replaces it destroys its data.";
 
 describe("no-data-loss-switches", () => {
-  test("accepts resources that keep their data", async () => {
+  test("the policy accepts resources that keep their data", async () => {
     for (const allowDataLoss of [undefined, false]) {
       expect(await check(noDataLossSwitches, "Volume", { app: "shop", allowDataLoss })).toEqual({ violations: [] });
       expect(await check(noDataLossSwitches, "SecretKey", { ...key, allowDataLoss })).toEqual({ violations: [] });
@@ -17,7 +17,7 @@ describe("no-data-loss-switches", () => {
     }
   });
 
-  test("refuses the switches that allow a change to destroy data", async () => {
+  test("the policy refuses the switches that allow a change to destroy data", async () => {
     for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const) {
       const how = { binding };
       const allowDataLoss = true;
@@ -36,7 +36,7 @@ describe("no-data-loss-switches", () => {
     }
   });
 
-  test("accepts a killable Machine, which has no data", async () => {
+  test("the policy accepts a killable Machine, which has no data", async () => {
     const machine = { app: "shop", config: { image: "shop" }, forceDestroy: true };
     expect(await check(noDataLossSwitches, "Machine", machine)).toMatchObject({
       violations: [],
@@ -44,7 +44,7 @@ describe("no-data-loss-switches", () => {
     });
   });
 
-  test("reports an unknown switch", async () => {
+  test("the policy reports an unknown switch", async () => {
     const unknown = unknownText as never;
     expect(await check(noDataLossSwitches, "App", { forceDestroy: unknown })).toEqual({
       violations: [],
@@ -56,7 +56,7 @@ describe("no-data-loss-switches", () => {
     });
   });
 
-  test("refuses settings other than exceptions", async () => {
+  test("the policy refuses settings other than exceptions", async () => {
     await expect(check(noDataLossSwitches, "App", {}, { config: { allow: true } })).rejects.toThrow('has "allow"');
   });
 });

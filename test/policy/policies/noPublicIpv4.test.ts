@@ -20,7 +20,7 @@ describe("no-public-ipv4", () => {
     });
   });
 
-  test("accepts the allowed kinds", async () => {
+  test("the policy accepts the allowed kinds", async () => {
     expect(await run("shared_v4", { allow: ["shared_v4"] })).toEqual({ violations: [] });
     expect(await run("v4", { allow: ["shared_v4", "v4"] })).toEqual({ violations: [] });
     expect(await run("v4", { allow: ["shared_v4"] })).toEqual({
@@ -28,7 +28,7 @@ describe("no-public-ipv4", () => {
     });
   });
 
-  test("reports an unknown kind", async () => {
+  test("the policy reports an unknown kind", async () => {
     const inputs = { app: "shop", type: unknownText as never };
     expect(await check(noPublicIpv4, "IpAssignment", inputs, { binding: "pulumi-machines-plugin" })).toEqual({
       violations: [],

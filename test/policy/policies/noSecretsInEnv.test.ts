@@ -25,7 +25,7 @@ describe("no-secrets-in-env", () => {
     });
   });
 
-  test("says why a variable looks like a secret, and never its value", async () => {
+  test("the policy says why a variable looks like a secret, and never its value", async () => {
     const env = {
       DATABASE_PASSWORD: "hunter2hunter2",
       DATABASE_URL: "postgres://shop:hunter2hunter2@db.example.com/shop",
@@ -42,7 +42,7 @@ describe("no-secrets-in-env", () => {
     });
   });
 
-  test("checks processes and containers too", async () => {
+  test("the policy checks processes and containers too", async () => {
     const inputs = machine({}, [{}, { API_KEY: "abc" }], [{ API_KEY: "abc" }]);
     expect(await check(noSecretsInEnv, "Machine", inputs)).toEqual({
       violations: [
@@ -52,7 +52,7 @@ describe("no-secrets-in-env", () => {
     });
   });
 
-  test("accepts exempt variables with any value", async () => {
+  test("the policy accepts exempt variables with any value", async () => {
     const env = { API_KEY: "abc", SEED: random };
     expect(await run(env, { allow: ["API_KEY", "SEED"] })).toEqual({ violations: [] });
     expect(await run(env, { allow: ["API_KEY"] })).toEqual({ violations: [expect.stringContaining("env.SEED")] });
@@ -66,13 +66,13 @@ describe("no-secrets-in-env", () => {
     });
   });
 
-  test("accepts another limit for random text", async () => {
+  test("the policy accepts another limit for random text", async () => {
     const env = { SEED: "a1b2a1b2a1b2a1b2a1b2z9" };
     expect(await run(env)).toEqual({ violations: [] });
     expect(await run(env, { entropy: 2 })).toEqual({ violations: [expect.stringContaining("looks random")] });
   });
 
-  test("continues after unknown values", async () => {
+  test("the policy continues after unknown values", async () => {
     const inputs = machine({ A: unknownText, API_KEY: "abc" }, [], [{ API_KEY: "abc" }]);
     expect(await check(noSecretsInEnv, "Machine", inputs)).toEqual({
       violations: [expect.stringContaining("config.env.API_KEY"), expect.stringContaining("config.containers[0]")],

@@ -6,7 +6,7 @@ const missing = "It is not protected: taking it out of the program deletes it. A
 
 describe("production-protected", () => {
   test.each(["pulumi-machines", "pulumi-machines-plugin"] as const)(
-    "accepts protected resources: %s",
+    "the policy accepts protected resources: %s",
     async (binding) => {
       const how = { opts: { protect: true }, binding };
       expect(await check(productionProtected, "App", {}, how)).toEqual({ violations: [] });
@@ -17,7 +17,7 @@ describe("production-protected", () => {
     },
   );
 
-  test("accepts a cluster with its own protection, which is the default", async () => {
+  test("the policy accepts a cluster with its own protection, which is the default", async () => {
     for (const deletionProtection of [true, undefined])
       expect(await check(productionProtected, "PostgresCluster", { deletionProtection })).toEqual({ violations: [] });
   });
@@ -30,7 +30,7 @@ describe("production-protected", () => {
     });
   });
 
-  test("ignores unknown values, except a cluster's protection", async () => {
+  test("the policy ignores unknown values, except a cluster's protection", async () => {
     expect(await check(productionProtected, "Volume", { app: unknownText })).toEqual({ violations: [missing] });
     const inputs = { deletionProtection: unknownText as never };
     expect(await check(productionProtected, "PostgresCluster", inputs)).toEqual({
@@ -39,13 +39,13 @@ describe("production-protected", () => {
     });
   });
 
-  test("ignores resources that can be created again", async () => {
+  test("the policy ignores resources that can be created again", async () => {
     expect(await check(productionProtected, "Machine", { app: "shop", config: { image: "a" } })).toMatchObject({
       notApplicable: expect.any(String),
     });
   });
 
-  test("refuses settings other than exceptions", async () => {
+  test("the policy refuses settings other than exceptions", async () => {
     await expect(check(productionProtected, "App", {}, { config: { types: [] } })).rejects.toThrow('has "types"');
   });
 });

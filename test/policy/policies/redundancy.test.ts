@@ -20,7 +20,7 @@ const production = { metadata: { environment: "production" } };
 const few = (name: string, count: string, wanted = 2) => `${name}: It has ${count}; at least ${wanted} are wanted.`;
 
 describe("redundancy", () => {
-  test("applies only to Apps marked as production", async () => {
+  test("the policy applies only to Apps marked as production", async () => {
     expect(await checkStack(redundancy, [app("a"), machine({ madeOf: "a" })])).toEqual({ violations: [] });
   });
 
@@ -33,19 +33,19 @@ describe("redundancy", () => {
     expect(await run([app("a"), ...declared.slice(1)])).toEqual({ violations: [few("a", "1 Machine")] });
   });
 
-  test("counts Machines of both bindings", async () => {
+  test("the policy counts Machines of both bindings", async () => {
     const declared = [app("a"), machine({ madeOf: "a" })];
     expect(
       await checkStack(redundancy, declared, { config: { apps: ["a"] }, binding: "pulumi-machines-plugin" }),
     ).toEqual({ violations: [few("a", "1 Machine")] });
   });
 
-  test("counts the Machines of every App separately, even if the Apps are not yet known", async () => {
+  test("the policy counts the Machines of every App separately, even if the Apps are not yet known", async () => {
     const declared = [app("a"), app("b"), machine({ madeOf: "a" }), machine({ madeOf: "b" }), machine({ madeOf: "b" })];
     expect(await run(declared)).toEqual({ violations: [few("a", "1 Machine")] });
   });
 
-  test("ignores an App without Machines unless it is named: others may create them, or it has none", async () => {
+  test("the policy ignores an App without Machines unless it is named: others may create them, or it has none", async () => {
     expect(await run([app("a")])).toEqual({ violations: [] });
     expect(await run([app("a")], { apps: ["a"], regions: 2 })).toEqual({ violations: [few("a", "0 Machines")] });
   });
@@ -59,13 +59,13 @@ describe("redundancy", () => {
     expect(await run(declared)).toEqual({ violations: [few("a", "1 Machine")] });
   });
 
-  test("counts Machines that stop when idle", async () => {
+  test("the policy counts Machines that stop when idle", async () => {
     const services = [{ protocol: "tcp" as const, internalPort: 80, autostop: "stop" }];
     const idle = machine({ madeOf: "a" }, "ams", { services, standbys: [] });
     expect(await run([app("a"), idle, idle])).toEqual({ violations: [] });
   });
 
-  test("selects Apps by name, and by their Machines' metadata", async () => {
+  test("the policy selects Apps by name, and by their Machines' metadata", async () => {
     const declared = [
       app("shop"),
       app("blog"),
@@ -80,7 +80,7 @@ describe("redundancy", () => {
     expect(await run(declared, { mark: {} })).toEqual({ violations: [] });
   });
 
-  test("selects an App by one marked Machine", async () => {
+  test("the policy selects an App by one marked Machine", async () => {
     const declared = [app("a"), machine({ madeOf: "a" }), machine({ madeOf: "a" }, "ams", production)];
     expect(await run(declared, { machines: 3 })).toEqual({ violations: [few("a", "2 Machines", 3)] });
   });
@@ -104,7 +104,7 @@ describe("redundancy", () => {
     expect(await run(declared)).toEqual({ violations: [few("a", "1 Machine")] });
   });
 
-  test("uses the first requested region if a preview has no other, and no region for none", async () => {
+  test("the policy uses the first requested region if a preview has no other, and no region for none", async () => {
     const config = { apps: ["*"], regions: 2 };
     const free = (region: string | undefined) => {
       const declared = machine({ madeOf: "a" });
@@ -123,7 +123,7 @@ describe("redundancy", () => {
     expect(await run(declared.slice(0, 2), { apps: ["*"], machines: 1 })).toEqual({ violations: [] });
   });
 
-  test("counts regions by actual placement before requested placement", async () => {
+  test("the policy counts regions by actual placement before requested placement", async () => {
     const config = { apps: ["*"], regions: 2 };
     const declared = [app("a"), machine({ madeOf: "a" }, "ams"), machine({ madeOf: "a" }, "fra")];
     expect(await run(declared, config)).toEqual({ violations: [] });
@@ -133,7 +133,7 @@ describe("redundancy", () => {
     });
   });
 
-  test("reads the placement of Machines only if necessary", async () => {
+  test("the policy reads the placement of Machines only if necessary", async () => {
     const unplaced = (more: object) => {
       const declared = machine({ madeOf: "a" }, "ams");
       return { ...declared, props: { ...declared.props, placedRegion: unknownText, ...more } };
@@ -149,7 +149,7 @@ describe("redundancy", () => {
     });
   });
 
-  test("continues after an App whose Machines have unknown metadata", async () => {
+  test("the policy continues after an App whose Machines have unknown metadata", async () => {
     const declared = [
       app("a"),
       app("b"),

@@ -6,7 +6,7 @@ const machine = (metadata?: Record<string, string>) => ({ app: "shop", config: {
 const config = { metadata: { team: "*", cost: "c-*" } };
 
 describe("required-metadata", () => {
-  test("accepts everything until it is configured", async () => {
+  test("the policy accepts everything until it is configured", async () => {
     expect(await check(requiredMetadata, "Machine", machine())).toEqual({ violations: [] });
   });
 
@@ -20,7 +20,7 @@ describe("required-metadata", () => {
     ).toEqual({ violations: [] });
   });
 
-  test("names the missing keys, and their allowed values", async () => {
+  test("the policy names the missing keys, and their allowed values", async () => {
     const violations = [
       "config.metadata.team is missing. Any text will do.",
       'config.metadata.cost is missing. Allowed is "c-*".',
@@ -34,14 +34,14 @@ describe("required-metadata", () => {
     expect(said).toEqual({ violations: ['config.metadata.cost is not what is allowed: "c-*".'] });
   });
 
-  test("reports a missing key even if every object has that property", async () => {
+  test("the policy reports a missing key even if every object has that property", async () => {
     const config = { metadata: { constructor: "*" } };
     expect(await check(requiredMetadata, "Machine", machine({}), { config })).toEqual({
       violations: ["config.metadata.constructor is missing. Any text will do."],
     });
   });
 
-  test("continues after unknown values", async () => {
+  test("the policy continues after unknown values", async () => {
     expect(await check(requiredMetadata, "Machine", machine({ team: unknownText, cost: "x" }), { config })).toEqual({
       violations: [expect.stringContaining("config.metadata.cost")],
       unknown: expect.stringMatching(/^config\.metadata\.team is known only/),

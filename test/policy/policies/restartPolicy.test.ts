@@ -22,12 +22,12 @@ describe("restart-policy", () => {
     ["no, without services", machine({ restart: no }, false)],
     ["no, of a job", machine({ restart: no, autoDestroy: true })],
     ["no, of a scheduled job", machine({ restart: no, schedule: "daily" })],
-  ])("accepts %s, and remediates nothing", async (_, inputs) => {
+  ])("the policy accepts %s, and remediates nothing", async (_, inputs) => {
     expect(await check(restartPolicy, "Machine", inputs)).toEqual({ violations: [] });
     expect(await repair(restartPolicy, "Machine", inputs)).toBeUndefined();
   });
 
-  test("refuses a service that stays down", async () => {
+  test("the policy refuses a service that stays down", async () => {
     for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const)
       expect(await check(restartPolicy, "Machine", machine({ restart: no }), { binding })).toEqual({
         violations: [
@@ -36,7 +36,7 @@ describe("restart-policy", () => {
       });
   });
 
-  test("checks containers as well, and treats null as omitted", async () => {
+  test("the policy checks containers as well, and treats null as omitted", async () => {
     const containers = [
       { name: "a", image: "a" },
       { name: "b", image: "b", restart: { ...no } },
@@ -74,7 +74,7 @@ describe("restart-policy", () => {
     });
   });
 
-  test("reports an unknown policy", async () => {
+  test("the policy reports an unknown policy", async () => {
     const inputs = () => machine({ restart: { policy: unknownText as never } });
     expect(await check(restartPolicy, "Machine", inputs())).toEqual({
       violations: [],
@@ -83,12 +83,12 @@ describe("restart-policy", () => {
     await expect(repair(restartPolicy, "Machine", inputs())).rejects.toThrow("config.restart.policy is known only");
   });
 
-  test("applies only to Machines", async () => {
+  test("the policy applies only to Machines", async () => {
     expect(await check(restartPolicy, "App", {})).toMatchObject({ notApplicable: "it is about each Machine" });
     await expect(repair(restartPolicy, "App", {})).rejects.toThrow("it is about each Machine");
   });
 
-  test("refuses settings other than exceptions", async () => {
+  test("the policy refuses settings other than exceptions", async () => {
     await expect(check(restartPolicy, "Machine", machine({}), { config: { policy: "no" } })).rejects.toThrow(
       'has "policy", which it does not know',
     );

@@ -13,7 +13,7 @@ const short = (days: number, wanted = 7) =>
 
 describe("volume-snapshots", () => {
   test.each([{ snapshotRetention: 7 }, { snapshotRetention: 60, autoBackupEnabled: true }])(
-    "accepts %j, and remediates nothing",
+    "the policy accepts %j, and remediates nothing",
     async (inputs) => {
       expect(await run(inputs)).toEqual({ violations: [] });
       expect(await remediated(inputs)).toBeUndefined();
@@ -30,7 +30,7 @@ describe("volume-snapshots", () => {
     expect(await run(inputs)).toEqual({ violations });
   });
 
-  test("accepts another number of days", async () => {
+  test("the policy accepts another number of days", async () => {
     expect(await run({}, { minDays: 5 })).toEqual({ violations: [] });
     expect(await remediated({}, { minDays: 5 })).toBeUndefined();
     expect(await run({ snapshotRetention: 7 }, { minDays: 14 })).toEqual({ violations: [short(7, 14)] });
@@ -52,7 +52,7 @@ describe("volume-snapshots", () => {
     });
   });
 
-  test("continues after unknown values, and remediates the rest", async () => {
+  test("the policy continues after unknown values, and remediates the rest", async () => {
     const unknown = unknownText as never;
     expect(await run({ snapshotRetention: unknown, autoBackupEnabled: false })).toEqual({
       violations: [off],
@@ -73,7 +73,7 @@ describe("volume-snapshots", () => {
     );
   });
 
-  test("applies to volumes of both bindings", async () => {
+  test("the policy applies to volumes of both bindings", async () => {
     const how = { binding: "pulumi-machines-plugin" } as const;
     expect(await check(volumeSnapshots, "Volume", { app: "shop" }, how)).toEqual({ violations: [short(5)] });
     expect(await repair(volumeSnapshots, "Volume", { app: "shop" }, how)).toEqual({

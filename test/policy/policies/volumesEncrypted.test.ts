@@ -9,18 +9,21 @@ const machine = (...mounts: Partial<MachineMount>[]) => ({
 });
 
 describe("volumes-encrypted", () => {
-  test.each([{}, { encrypted: true }, { encrypted: undefined }])("accepts a volume with %j", async (inputs) => {
-    expect(await check(volumesEncrypted, "Volume", { app: "shop", ...inputs })).toEqual({ violations: [] });
-  });
+  test.each([{}, { encrypted: true }, { encrypted: undefined }])(
+    "the policy accepts a volume with %j",
+    async (inputs) => {
+      expect(await check(volumesEncrypted, "Volume", { app: "shop", ...inputs })).toEqual({ violations: [] });
+    },
+  );
 
-  test("refuses an unencrypted volume", async () => {
+  test("the policy refuses an unencrypted volume", async () => {
     for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const)
       expect(await check(volumesEncrypted, "Volume", { app: "shop", encrypted: false }, { binding })).toEqual({
         violations: ["encrypted is false. Leave it out, or set it to true."],
       });
   });
 
-  test("refuses a mount that disables encryption", async () => {
+  test("the policy refuses a mount that disables encryption", async () => {
     expect(await check(volumesEncrypted, "Machine", machine())).toEqual({ violations: [] });
     expect(await check(volumesEncrypted, "Machine", machine({}, { encrypted: true }))).toEqual({ violations: [] });
     expect(await check(volumesEncrypted, "Machine", machine({ volume: "shop/vol_1" }))).toEqual({ violations: [] });
@@ -29,7 +32,7 @@ describe("volumes-encrypted", () => {
     });
   });
 
-  test("continues after unknown values", async () => {
+  test("the policy continues after unknown values", async () => {
     const unknown = unknownText as never;
     expect(await check(volumesEncrypted, "Volume", { app: "shop", encrypted: unknown })).toEqual({
       violations: [],
@@ -41,7 +44,7 @@ describe("volumes-encrypted", () => {
     });
   });
 
-  test("refuses settings other than exceptions", async () => {
+  test("the policy refuses settings other than exceptions", async () => {
     const how = { config: { allow: true } };
     await expect(check(volumesEncrypted, "Volume", { app: "shop" }, how)).rejects.toThrow('has "allow"');
   });

@@ -390,7 +390,7 @@ describe("a refused request", () => {
 });
 
 describe("the command machines-service", () => {
-  test("shows its own command for the token to its user on this computer", async () => {
+  test("the command machines-service shows its own command for the token to its user on this computer", async () => {
     const data = dataFolder();
     const service = await foreground(data);
     await send(service, "POST", "/v1/apps", { name: "shop", org_slug: "personal" });
