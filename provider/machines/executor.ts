@@ -77,27 +77,34 @@ class Execution {
         return this.#trigger(() => machines.restart({ ...key, leaseNonce: this.#lease?.nonce(), ...step.options }));
       case "signal":
         return this.#trigger(() => machines.signal({ ...key, body: { signal: step.signal } }));
-    }
-    // A refusal may be that of a repeated request.
-    this.hasChanged = true;
-    const guarded = { ...key, leaseNonce: this.#lease?.nonce() };
-    switch (step.kind) {
       case "metadata": {
         const body = { metadata: step.metadata, machineVersion: versionOf(this.seen.before) };
-        await machines.patchMetadata({ ...key, body });
+        await machines.patchMetadata({ ...this.#changed(), body });
         return undefined;
       }
+      case "cordon":
+      case "uncordon":
+      case "start":
+      case "suspend":
+        await machines[step.kind](this.#guarded());
+        return undefined;
       case "stop":
-        await machines.stop({ ...guarded, body: step.body });
+        await machines.stop({ ...this.#guarded(), body: step.body });
         return undefined;
       case "destroy":
-        await machines.destroy({ ...guarded, force: step.force || undefined });
+        await machines.destroy({ ...this.#guarded(), force: step.force || undefined });
         return { state: "destroying" };
-      default:
-        await machines[step.kind](guarded);
-        return undefined;
     }
   }
+
+  /** The Machine, which the next request changes. Its refusal may be that of a repeated request. */
+  #changed(): MachineKey {
+    this.hasChanged = true;
+    return this.#key;
+  }
+
+  /** The same, under the lease. */
+  #guarded = () => ({ ...this.#changed(), leaseNonce: this.#lease?.nonce() });
 
   /** Posts a configuration. A second request is refused if the first one was applied, because it names the version that it replaces. */
   async #postVersion({ kind, body, config }: Step & { readonly kind: "update" | "roll back" }): Promise<Machine> {
@@ -148,7 +155,8 @@ class Execution {
       case "started":
         await untilIn(call, key, step.until, start);
         return { state: step.until };
-      default:
+      case "stopped":
+      case "suspended":
         await untilIn(call, key, step.until, start);
         return getFresh(api, key, { fresh });
     }

@@ -130,7 +130,10 @@ export function after(known: Observed, step: Step, answer: Partial<Machine> | un
       return { ...next, goingTo: undefined, isReached: step.until !== "started" };
     case "read":
       return { ...next, lastEventId: live.events?.[0]?.id };
-    default:
+    case "metadata":
+    case "signal":
+    case "memory":
+    case "destroy":
       return next;
   }
 }

@@ -54,7 +54,11 @@ export async function startService<C extends Clock | undefined = undefined>({
     });
   if (onAnswer)
     service.app.addHook("onSend", ({ routeOptions }, { statusCode }, payload, done) => {
-      onAnswer(routeOptions.config.operation ?? "", statusCode, String(payload ?? ""));
+      onAnswer(
+        routeOptions.config.operation ?? "",
+        statusCode,
+        Buffer.isBuffer(payload) ? payload.toString() : typeof payload === "string" ? payload : "",
+      );
       done();
     });
   const url = await service.app.listen({ host: "127.0.0.1", port: 0 });
