@@ -46,7 +46,7 @@ describe.runIf(hasEngine)("the docker runtime", () => {
     const answer = await app.call("POST", app.machines, { config });
     expect(answer.status).toBe(400);
     expect(answer.body.error).toMatch(
-      /^invalid config\.image, got "127\.0\.0\.1:9\/no-such-image:1", the engine does not have it and cannot fetch it: .+ \(asked without credentials; docker login saves them\)$/,
+      /^invalid config\.image, got "127\.0\.0\.1:9\/no-such-image:1", the engine does not have it and cannot fetch it: .+ \(requested without credentials; docker login saves them\)$/,
     );
     expect((await app.call("GET", app.machines)).body).toEqual([]);
   });
