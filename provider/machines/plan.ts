@@ -126,6 +126,9 @@ export function after(known: Observed, step: Step, answer: Partial<Machine> | un
     case "suspend":
       return { ...next, goingTo: "suspended" };
     case "wait":
+      // A Machine that a wait did not find may be hidden for a moment only (F13): the next request tells.
+      if (live.state === "destroyed" && (step.until === "settled" || step.until === "at rest"))
+        return { ...next, live: { ...live, state: "stopped" }, goingTo: undefined };
       if (step.until === "settled") return { ...next, goingTo: live.state === "started" ? "started" : undefined };
       return { ...next, goingTo: undefined, isReached: step.until !== "started" };
     case "read":

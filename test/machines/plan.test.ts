@@ -389,6 +389,18 @@ describe("the plan of a Machine's end", () => {
     });
   });
 
+  test("destroys a Machine that a wait did not find: it may be hidden for a moment (F13)", () => {
+    for (const [state, until] of [
+      ["started", "at rest"],
+      ["stopping", "settled"],
+    ] as const) {
+      const before = observed({ ...sides(nothing).live, state });
+      const stopping = state === "started" ? after(before, { kind: "stop", body: {} }, undefined) : before;
+      const hidden = after(stopping, { kind: "wait", until }, { state: "destroyed" });
+      expect(kindsOf(planEnd(undefined, false, hidden))).toEqual(["destroy", "wait destroyed"]);
+    }
+  });
+
   test("destroys a Machine that must be killed at once, and waits for one that is leaving", () => {
     const at = (state: string) => observed({ ...sides(nothing).live, state });
     expect(planEnd(undefined, true, at("started"))).toEqual([
