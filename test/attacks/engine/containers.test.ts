@@ -126,7 +126,9 @@ describe.runIf(hasEngine && process.platform === "linux")("names of images", () 
     const registry = await startRegistry("someone:password");
     const app = await withRuntime("docker", {}, { registries: ["public", registry.address] });
     const { body } = await app.call("POST", app.machines, { config: { image: `${registry.address}/team/app:1` } });
-    expect(body.error).toMatch(/: the registry denies access \(requested without credentials; docker login saves them\)$/);
+    expect(body.error).toMatch(
+      /: the registry denies access \(requested without credentials; docker login saves them\)$/,
+    );
   });
 
   test("F92: an error has nothing of what a registry, or a server that it names, has answered", async () => {
