@@ -104,7 +104,9 @@ class Execution {
   }
 
   /** The same, under the lease. */
-  #guarded = () => ({ ...this.#changed(), leaseNonce: this.#lease?.nonce() });
+  #guarded(): MachineKey & { readonly leaseNonce: string | undefined } {
+    return { ...this.#changed(), leaseNonce: this.#lease?.nonce() };
+  }
 
   /** Posts a configuration. A second request is refused if the first one was applied, because it names the version that it replaces. */
   async #postVersion({ kind, body, config }: Step & { readonly kind: "update" | "roll back" }): Promise<Machine> {

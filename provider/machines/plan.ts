@@ -152,7 +152,7 @@ export function plan(wanted: WantedMachine, known: KnownMachine, seen: Observed)
   const current = before.config ? fromService(before.config, known.config) : known.config;
   // A Machine receives changed secrets of its App only with a new version.
   const needsSecrets = wanted.minSecretsVersion !== undefined && wanted.minSecretsVersion !== known.minSecretsVersion;
-  const isRenewed = needsSecrets || !sameVersion(current, wanted.config);
+  const isRenewed = done.includes("update") || needsSecrets || !sameVersion(current, wanted.config);
   const target = targetOf(before, wanted, isRenewed);
   const update = isRenewed && !done.includes("update") ? [versionStep(before, known, wanted, target)] : [];
   const movesMetadata = !isRenewed && !done.includes("metadata") && !sameMetadata(current, wanted.config);
