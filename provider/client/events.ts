@@ -27,7 +27,7 @@ export function latestExit({ events = [] }: Machine): Exit | undefined {
 }
 
 /**
- * The newest exit that nobody requested since the Machine was last started on request, also if the restart policy has
+ * The newest exit without a request since the Machine was last started on request, also if the restart policy has
  * started its program again. Events up to `lastEventId` are left out.
  */
 export function exitSince(machine: Machine, lastEventId?: string): Exit | undefined {
@@ -46,7 +46,7 @@ export const eventsAfter = ({ events = [] }: Machine, eventId: string | undefine
 const isStartOnRequest = ({ type = "", source }: Event): boolean =>
   ["launch", "update"].includes(type) || (["start", "restart"].includes(type) && source === "user");
 
-/** Whether the program has ended with an error, and nobody requested that. */
+/** Whether the program has ended with an error, without a request. */
 export function hasCrashed(machine: Machine): boolean {
   const exit = latestExit(machine);
   return exit !== undefined && !exit.requested && exit.exitCode !== 0;

@@ -1,4 +1,4 @@
-// Whether a Machine has failed: its program ended, and nobody requested that.
+// Whether a Machine has failed: its program ended without a request.
 import { exitSince, latestExit, type Exit } from "../client/events.ts";
 import type { Machine } from "../client/machine.ts";
 

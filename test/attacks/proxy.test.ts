@@ -198,20 +198,20 @@ describe("F74: clients of the proxy that never finish", () => {
       counted.watch(server);
       const port = await listening(server);
       const open = () => (scheme === "HTTP" ? connected(host, port) : secured(host, port));
-      const [silent, told, telling] = await Promise.all([open(), open(), open()]);
-      for (const socket of [silent, told, telling])
+      const [silent, receiving, sending] = await Promise.all([open(), open(), open()]);
+      for (const socket of [silent, receiving, sending])
         socket.write(`POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 99\r\n\r\n`);
       await expect.poll(() => held.length).toBe(3);
       counted.check();
       const received = held.map(({ req }) => req.on("data", () => {}));
-      const ofTold = held.find(({ req }) => req.socket.remotePort === told.localPort);
-      const ofTelling = received.find(({ socket }) => socket.remotePort === telling.localPort);
+      const toReceiving = held.find(({ req }) => req.socket.remotePort === receiving.localPort);
+      const fromSending = received.find(({ socket }) => socket.remotePort === sending.localPort);
       for (now = 0; now < limits.idleMs; now += limits.idleMs / 4) {
         counted.check();
         expect(counted.size).toBe(3);
-        ofTold?.write("x");
-        telling.write("y");
-        if (ofTelling) await once(ofTelling, "data");
+        toReceiving?.write("x");
+        sending.write("y");
+        if (fromSending) await once(fromSending, "data");
       }
       counted.check();
       await ended(silent);

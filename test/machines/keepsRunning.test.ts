@@ -212,7 +212,7 @@ describe("the healthy time", () => {
     }));
 });
 
-describe("F52: a Machine that has failed is never unchanged", () => {
+describe("F52: a failed Machine is always shown as changed", () => {
   test("a refresh shows it, and every up repairs it in place and fails again", () =>
     inSimulation(async (program, simulation) => {
       const machine = { config: { image, env: ending, restart: restartTwice }, minHealthySeconds: 0 };

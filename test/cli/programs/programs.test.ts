@@ -191,7 +191,7 @@ describe("F57 a program with hostile texts everywhere", () => {
     );
   });
 
-  test("a program with hostile texts everywhere loses no text without a remark, and ignores changes of what it does not have", () => {
+  test("each hostile text is in the program or reported as left out, and its changes are then ignored", () => {
     const resourcesOf = ({ sections }: Program) =>
       sections.flatMap(({ blocks }) =>
         blocks.flatMap((block) => (block.is === "loop" ? block.body : [block.resource])),
