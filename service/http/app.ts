@@ -301,7 +301,7 @@ async function handle(
   const { context } = options;
   const { store } = context;
   options.rateLimits.take(row, request.params, request.caller);
-  const valid = validate(row, request.params, request.query, request.body);
+  const valid = validate(row, request.params, request.query, request.body, request.url);
   if (valid.unknown.length > 0) unknownFields(options, row, request, valid.unknown);
   const faulted = (): FaultedRequest => ({
     context,

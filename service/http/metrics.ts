@@ -4,11 +4,16 @@ import type { Context } from "../context.ts";
 // Upper bounds in seconds. Held requests last up to 60.
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-interface Durations {
+interface Operated {
+  /** Requests by status; -1 when the connection was closed. */
+  readonly statuses: Map<number, number>;
   /** Requests by bucket: up to its bound and above the previous one; the last is above all bounds. */
   readonly counts: number[];
+  /** Seconds of all together. */
   sum: number;
 }
+
+const cut = -1;
 
 /** Counters that the store does not have. */
 export interface Counted {
@@ -40,8 +45,7 @@ const metric = (
 export class Metrics {
   readonly #context: Context;
   readonly #counted: Counted;
-  readonly #requests = new Map<string, { readonly labels: Labels; count: number }>();
-  readonly #durations = new Map<string, Durations>();
+  readonly #operations = new Map<string, Operated>();
 
   constructor(context: Context, counted: Counted) {
     this.#context = context;
@@ -50,20 +54,16 @@ export class Metrics {
 
   /** Counts a request; `status` is null when the connection was closed. */
   observe(operation: string, status: number | null, seconds: number): void {
-    const key = `${operation} ${status}`;
-    const known = this.#requests.get(key);
-    if (known) known.count++;
-    else this.#requests.set(key, { labels: { operation, status: status ?? "cut" }, count: 1 });
-    let durations = this.#durations.get(operation);
-    if (!durations)
-      this.#durations.set(
-        operation,
-        (durations = { counts: Array.from({ length: bounds.length + 1 }, () => 0), sum: 0 }),
-      );
-    const bucket = bounds.findIndex((bound) => seconds <= bound);
-    const at = bucket < 0 ? bounds.length : bucket;
-    durations.counts[at] = (durations.counts[at] ?? 0) + 1;
-    durations.sum += seconds;
+    let operated = this.#operations.get(operation);
+    if (!operated) {
+      operated = { statuses: new Map(), counts: Array.from({ length: bounds.length + 1 }, () => 0), sum: 0 };
+      this.#operations.set(operation, operated);
+    }
+    operated.statuses.set(status ?? cut, (operated.statuses.get(status ?? cut) ?? 0) + 1);
+    let bucket = 0;
+    while (seconds > (bounds[bucket] ?? Number.POSITIVE_INFINITY)) bucket++;
+    operated.counts[bucket] = (operated.counts[bucket] ?? 0) + 1;
+    operated.sum += seconds;
   }
 
   /** All metrics as text. */
@@ -80,13 +80,18 @@ export class Metrics {
         "machines_service_requests_total",
         "counter",
         "Requests answered, by operation and status.",
-        [...this.#requests.values()].map(({ labels, count }): Sample => [labels, count]),
+        [...this.#operations].flatMap(([operation, { statuses }]) =>
+          [...statuses].map(([status, count]): Sample => [
+            { operation, status: status === cut ? "cut" : status },
+            count,
+          ]),
+        ),
       ),
       metric(
         "machines_service_request_duration_seconds",
         "histogram",
         "Time from a request to its answer.",
-        [...this.#durations].flatMap(([operation, durations]) => histogram(operation, durations)),
+        [...this.#operations].flatMap(([operation, operated]) => histogram(operation, operated)),
       ),
       metric(
         "machines_service_machines",
@@ -107,7 +112,7 @@ export class Metrics {
   }
 }
 
-function histogram(operation: string, { counts, sum }: Durations): Sample[] {
+function histogram(operation: string, { counts, sum }: Operated): Sample[] {
   let count = 0;
   const buckets = counts.map((inBucket, i): Sample => {
     count += inBucket;

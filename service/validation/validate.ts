@@ -84,18 +84,17 @@ function check(row: Operation, schema: z.ZodType, value: unknown, hasProto = tru
   );
 }
 
-// Most requests repeat the path and query of an earlier one.
+// Most requests repeat an earlier address, path and query. What was valid once stays valid, because no schema depends on anything
+// else.
 const mostValid = 1000;
 const longestValid = 300;
-const valid = new Set<string>();
+const valid = new Map<Operation, Set<string>>();
 
-/** Checks what a path or a query says. What was valid once stays valid, because no schema depends on anything else. */
-function checkAddress(row: Operation, part: "params" | "query", schema: z.ZodType, value: unknown): void {
-  const key = `${row.id} ${part} ${JSON.stringify(value)}`;
-  if (valid.has(key)) return;
-  check(row, schema, value, part === "query");
-  if (valid.size >= mostValid) valid.clear();
-  if (key.length <= longestValid) valid.add(key);
+function addValid(row: Operation, address: string): void {
+  if (address.length > longestValid) return;
+  const ofRow = valid.get(row) ?? new Set();
+  if (ofRow.size >= mostValid) ofRow.clear();
+  valid.set(row, ofRow.add(address));
 }
 
 /** A validated request with its unknown fields, which are ignored, or refused by a strict service. */
@@ -106,11 +105,17 @@ export interface Valid {
   readonly unknown: readonly string[];
 }
 
-/** Checks a request against its row and returns the tidied values, unknown fields included. */
-export function validate(row: Operation, params: unknown, query: unknown, body: unknown): Valid {
-  checkAddress(row, "params", row.params, params);
+/**
+ * Checks a request against its row and returns the tidied values, unknown fields included. `address` is the path and query as they
+ * were sent; with it, what an earlier request sent is not checked again.
+ */
+export function validate(row: Operation, params: unknown, query: unknown, body: unknown, address?: string): Valid {
+  const isValid = address !== undefined && valid.get(row)?.has(address) === true;
+  if (!isValid) check(row, row.params, params, false);
   const unknown: string[] = [];
   const queried = row.query ? readQuery(row, row.query, query, unknown) : {};
+  if (row.query && !isValid) check(row, row.query, queried);
+  if (address !== undefined && !isValid) addValid(row, address);
   if (!row.query && isObject(query)) unknown.push(...Object.keys(query));
   if (!row.body) return { params, query: queried, body: undefined, unknown };
   const present = body === undefined && row.bodyOptional === true ? {} : body;
@@ -138,7 +143,6 @@ function readQuery(row: Operation, schema: z.ZodObject, query: unknown, unknown:
     if (!field || field.shape.kind === "record") unknown.push(name);
     else if (value !== "" || isStrict(row)) read[name] = queryValue(row, name, field, value);
   }
-  checkAddress(row, "query", schema, read);
   return read;
 }
 
