@@ -2,7 +2,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
-import { isThorough, withKubernetes } from "./test/support/extent.mts";
+import { isThorough, notNow, withKubernetes } from "./test/support/extent.mts";
 import { hang, wholeRun, wholeTest } from "./test/support/patience.mts";
 import { standalone } from "./test/support/standalone.mts";
 import { become, forTests } from "./tools/lib/environment.mjs";
@@ -11,45 +11,16 @@ import { become, forTests } from "./tools/lib/environment.mjs";
 // Machines are not watched after their start, except where a test is about it: it would take seconds each time.
 become({ ...forTests(process.env), MACHINES_MIN_HEALTHY_SECONDS: "0" });
 
-// Two more than there are cores: most tests wait more than they compute, and a run of the CLI is several processes that wait
-// for each other.
-const maxWorkers = Math.max(2, availableParallelism()) + 2;
+// More than there are cores: most tests wait more than they compute, and a run of the CLI is several processes that wait for each
+// other.
+const maxWorkers = Math.max(2, availableParallelism()) + 4;
 
 /** The longest files, which begin first: otherwise the last one runs alone, and a core is idle. */
-const longest = ["promotion", "promotionBack", "fleets", "orphans", "examples", "plugin", "configuration"];
+const longest = ["story", "promotion", "secrets", "readme", "fleets"];
 const rankOf = ({ moduleId }: TestSpecification): number => {
   const rank = longest.findIndex((name) => moduleId.endsWith(`/test/e2e/${name}.test.ts`));
   return rank < 0 ? longest.length : rank;
 };
-
-/** Stories with the CLI that `npm test` leaves out. Other files prove the same in process, or by other commands. */
-const onlyInAll = [
-  ...[
-    "consoleCode",
-    "database",
-    "drift",
-    "engineOptions",
-    "faults",
-    "functions",
-    "hooks",
-    "importFrom",
-    "interruptions",
-    "keepsRunning",
-    "packageAdd",
-    "promotionBack",
-  ],
-  ...[
-    "promotionWorkflows",
-    "refreshBeforeUpdate",
-    "release",
-    "releaseLanguages",
-    "repairs",
-    "replaced",
-    "together",
-    "tracing",
-  ],
-  "writeOnly",
-];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -72,6 +43,7 @@ export default defineConfig({
             "test/{e2e,upgrade,runtime,console,kubernetes}/**",
             "test/attacks/engine/**",
             "test/plugin/standalone.test.ts",
+            ...notNow,
           ],
           maxWorkers,
           setupFiles: [
@@ -139,6 +111,7 @@ export default defineConfig({
         test: {
           name: "console",
           include: ["test/console/**/*.test.ts"],
+          exclude: notNow,
           globalSetup: ["test/console/globalSetup.ts"],
           setupFiles: ["test/support/newRun.ts"],
           maxWorkers,
@@ -160,10 +133,9 @@ export default defineConfig({
           name: "engine",
           include: [
             "test/{runtime,attacks/engine}/**/*.test.ts",
-            `test/service/spec/${isThorough ? "*" : "wait"}.test.ts`,
+            ...(isThorough ? ["test/service/spec/*.test.ts"] : []),
           ],
-          // failures.test.ts tells the same story as noSpace with other causes; webApp.test.ts and database.test.ts have examples.
-          exclude: isThorough ? [] : ["test/runtime/{noSpace,examples}.test.ts"],
+          exclude: notNow,
           globalSetup: ["test/runtime/globalSetup.ts", "test/console/globalSetup.ts"],
           setupFiles: ["test/support/newRun.ts", "test/runtime/spec/setup.ts"],
           maxWorkers,
@@ -211,7 +183,7 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["test/{e2e,upgrade}/**/*.test.ts"],
-          exclude: isThorough ? [] : [`test/e2e/{${onlyInAll.join(",")}}.test.ts`],
+          exclude: notNow,
           globalSetup: ["test/e2e/globalSetup.ts"],
           setupFiles: ["test/support/newRun.ts"],
           maxWorkers,

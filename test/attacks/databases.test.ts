@@ -7,6 +7,7 @@ import { connect } from "../../service/runtime/postgres/server.ts";
 import { sessions } from "../../service/runtime/postgres/sessions.ts";
 import { isThorough } from "../support/extent.mts";
 import { rowsOf, withServers, type Ready } from "../service/postgres/servers.ts";
+import { thoroughTest } from "../support/thorough.ts";
 
 type Servers = Awaited<ReturnType<typeof withServers>>;
 
@@ -52,41 +53,44 @@ const createUser = async ({ call }: Servers, cluster: string, username: string, 
   expect((await call("POST", `/postgres/${cluster}/users`, { username, role })).status).toBe(201);
 };
 
-test("F62: what a client defines in its database does not run when the service copies or changes it", async () => {
-  const app = await withServers();
-  const { backUp, call, cluster, connect, settled } = app;
-  const ready = await cluster();
-  const base = `/postgres/${ready.id}`;
-  await createUser(app, ready.id, "shop", "writer");
-  const client = await connect(ready);
-  await client.query(`GRANT CREATE ON SCHEMA public TO shop; CREATE TABLE items (id int)`);
-  await (await connect(ready, "shop")).query("CREATE TABLE public.orders (id int)");
-  const extensions = `${base}/databases/fly-db/extensions`;
-  expect((await call("POST", extensions, { name: "hstore" })).status).toBe(204);
-  await client.query(traps);
-  // What an interrupted removal leaves: nobody can connect to it any more.
-  expect((await call("POST", `${base}/databases`, { name: "broken" })).status).toBe(201);
-  await asSuperuser(app, ready, "UPDATE pg_database SET datconnlimit = -2 WHERE datname = 'broken'");
-  const requests = isThorough ? { fork: {}, restore: { backup_id: await backUp(ready.id) } } : { fork: {} };
-  for (const [path, body] of Object.entries(requests)) {
-    const created = await call("POST", `${base}/${path}`, body);
-    expect(created.status).toBe(201);
-    const copy = await settled(created.body.data.id);
-    expect(copy.status).toBe("ready");
-    await expectNothingGained(await connect(copy));
-  }
-  await client.query('ALTER DATABASE "fly-db" SET role = shop');
-  expect((await call("POST", extensions, { name: "citext", schema: "evil", create_schema: true })).status).toBe(204);
-  expect((await call("DELETE", `${extensions}/citext?force=true`)).status).toBe(204);
-  expect((await call("DELETE", `${base}/users/shop`)).status).toBe(204);
-  await expectNothingGained(client);
-  const counted = await client.query(
-    "SELECT query FROM public.pg_stat_statements WHERE query ~ '^(CREATE|DROP) EXTENSION|^REASSIGN'",
-  );
-  expect(counted.rows).toEqual([]);
-  const owners = await client.query("SELECT tableowner AS name FROM pg_catalog.pg_tables WHERE tablename = 'orders'");
-  expect(owners.rows).toEqual([{ name: "_schema_admin" }]);
-});
+thoroughTest(
+  "F62: what a client defines in its database does not run when the service copies or changes it",
+  async () => {
+    const app = await withServers();
+    const { backUp, call, cluster, connect, settled } = app;
+    const ready = await cluster();
+    const base = `/postgres/${ready.id}`;
+    await createUser(app, ready.id, "shop", "writer");
+    const client = await connect(ready);
+    await client.query(`GRANT CREATE ON SCHEMA public TO shop; CREATE TABLE items (id int)`);
+    await (await connect(ready, "shop")).query("CREATE TABLE public.orders (id int)");
+    const extensions = `${base}/databases/fly-db/extensions`;
+    expect((await call("POST", extensions, { name: "hstore" })).status).toBe(204);
+    await client.query(traps);
+    // What an interrupted removal leaves: nobody can connect to it any more.
+    expect((await call("POST", `${base}/databases`, { name: "broken" })).status).toBe(201);
+    await asSuperuser(app, ready, "UPDATE pg_database SET datconnlimit = -2 WHERE datname = 'broken'");
+    const requests = isThorough ? { fork: {}, restore: { backup_id: await backUp(ready.id) } } : { fork: {} };
+    for (const [path, body] of Object.entries(requests)) {
+      const created = await call("POST", `${base}/${path}`, body);
+      expect(created.status).toBe(201);
+      const copy = await settled(created.body.data.id);
+      expect(copy.status).toBe("ready");
+      await expectNothingGained(await connect(copy));
+    }
+    await client.query('ALTER DATABASE "fly-db" SET role = shop');
+    expect((await call("POST", extensions, { name: "citext", schema: "evil", create_schema: true })).status).toBe(204);
+    expect((await call("DELETE", `${extensions}/citext?force=true`)).status).toBe(204);
+    expect((await call("DELETE", `${base}/users/shop`)).status).toBe(204);
+    await expectNothingGained(client);
+    const counted = await client.query(
+      "SELECT query FROM public.pg_stat_statements WHERE query ~ '^(CREATE|DROP) EXTENSION|^REASSIGN'",
+    );
+    expect(counted.rows).toEqual([]);
+    const owners = await client.query("SELECT tableowner AS name FROM pg_catalog.pg_tables WHERE tablename = 'orders'");
+    expect(owners.rows).toEqual([{ name: "_schema_admin" }]);
+  },
+);
 
 test("F63: no superuser enters a database of clients, not even to install an extension", async () => {
   const { call, cluster, connect } = await withServers();
@@ -143,65 +147,68 @@ async function asSuperuser({ data }: Servers, { id, endpoints }: Ready, sql: str
 
 const verifiers = ["SELECT rolpassword FROM pg_authid", "SELECT passwd FROM pg_shadow"];
 
-test("F64: no user of a database sees the verifiers of passwords, also of a cluster of an earlier version", async () => {
-  const first = await withServers();
-  const ready = await first.cluster();
-  for (const role of ["reader", "writer"]) await createUser(first, ready.id, role, role);
-  const owner = await first.connect(ready);
-  await owner.query("CREATE SCHEMA shop; CREATE TABLE items (id serial); CREATE TABLE shop.orders (id int)");
-  expect((await first.call("POST", `/postgres/${ready.id}/databases`, { name: "closed" })).status).toBe(201);
-  const inClosed = await first.connect(ready, "fly-user", "closed");
-  await inClosed.query("CREATE SCHEMA shop; CREATE TABLE shop.orders (id int)");
-  const expectWalls = async ({ connect }: Pick<Servers, "connect">): Promise<void> => {
-    const owner = await connect(ready);
-    const users = [await connect(ready, "reader"), await connect(ready, "writer"), await connect(ready)];
-    for (const user of users) {
-      for (const sql of verifiers) await expect(user.query(sql)).rejects.toThrow(/permission denied/);
-      const seen = await user.query(
-        "SELECT query FROM pg_stat_activity WHERE query ~ 'SCRAM-SHA' UNION ALL SELECT query FROM pg_stat_statements WHERE query ~ 'SCRAM-SHA'",
-      );
-      // The question itself has the word.
-      expect(seen.rows.filter(({ query }) => /PASSWORD/i.test(query))).toEqual([]);
-      await user.query("SELECT * FROM shop.orders");
-    }
-    const [reader, writer] = users;
-    await expect(reader?.query("INSERT INTO items DEFAULT VALUES")).rejects.toThrow(/permission denied/);
-    const before = await rowsOf(owner);
-    await writer?.query("INSERT INTO items DEFAULT VALUES");
-    expect(await rowsOf(reader ?? owner)).toBe(before + 1);
-  };
-  await expectWalls(first);
-  await owner.query(forgetRights);
-  await inClosed.query(forgetRights);
-  await inClosed.end();
-  await owner.query("ALTER DATABASE closed ALLOW_CONNECTIONS false");
-  await asSuperuser(first, ready, asBefore);
-  const restarted = async ({ service, data }: Servers): Promise<Servers> => {
-    await service.close();
-    const next = await withServers({ data });
-    // The service answers for the server once it has prepared it.
-    const answers = async () => (await next.call("GET", `/postgres/${ready.id}/queries/active`)).status;
-    await expect.poll(answers).toBe(200);
-    return next;
-  };
-  const second = await restarted(first);
-  await expectWalls(second);
-  const again = await second.connect(ready);
-  await again.query("CREATE TABLE later (id int)");
-  expect((await (await second.connect(ready, "reader")).query("SELECT * FROM later")).rows).toEqual([]);
-  // A database that was closed gets the rights when it is open, and what is taken away elsewhere stays away.
-  await again.query("ALTER DATABASE closed ALLOW_CONNECTIONS true; REVOKE SELECT ON later FROM _reader");
-  const ordersInClosed = async ({ connect }: Servers) =>
-    (await connect(ready, "reader", "closed")).query("SELECT * FROM shop.orders");
-  await expect(ordersInClosed(second)).rejects.toThrow(/permission denied/);
-  const third = await restarted(second);
-  expect((await ordersInClosed(third)).rows).toEqual([]);
-  await expect((await third.connect(ready, "reader")).query("SELECT * FROM later")).rejects.toThrow(
-    /permission denied/,
-  );
-});
+thoroughTest(
+  "F64: no user of a database sees the verifiers of passwords, also of a cluster of an earlier version",
+  async () => {
+    const first = await withServers();
+    const ready = await first.cluster();
+    for (const role of ["reader", "writer"]) await createUser(first, ready.id, role, role);
+    const owner = await first.connect(ready);
+    await owner.query("CREATE SCHEMA shop; CREATE TABLE items (id serial); CREATE TABLE shop.orders (id int)");
+    expect((await first.call("POST", `/postgres/${ready.id}/databases`, { name: "closed" })).status).toBe(201);
+    const inClosed = await first.connect(ready, "fly-user", "closed");
+    await inClosed.query("CREATE SCHEMA shop; CREATE TABLE shop.orders (id int)");
+    const expectWalls = async ({ connect }: Pick<Servers, "connect">): Promise<void> => {
+      const owner = await connect(ready);
+      const users = [await connect(ready, "reader"), await connect(ready, "writer"), await connect(ready)];
+      for (const user of users) {
+        for (const sql of verifiers) await expect(user.query(sql)).rejects.toThrow(/permission denied/);
+        const seen = await user.query(
+          "SELECT query FROM pg_stat_activity WHERE query ~ 'SCRAM-SHA' UNION ALL SELECT query FROM pg_stat_statements WHERE query ~ 'SCRAM-SHA'",
+        );
+        // The question itself has the word.
+        expect(seen.rows.filter(({ query }) => /PASSWORD/i.test(query))).toEqual([]);
+        await user.query("SELECT * FROM shop.orders");
+      }
+      const [reader, writer] = users;
+      await expect(reader?.query("INSERT INTO items DEFAULT VALUES")).rejects.toThrow(/permission denied/);
+      const before = await rowsOf(owner);
+      await writer?.query("INSERT INTO items DEFAULT VALUES");
+      expect(await rowsOf(reader ?? owner)).toBe(before + 1);
+    };
+    await expectWalls(first);
+    await owner.query(forgetRights);
+    await inClosed.query(forgetRights);
+    await inClosed.end();
+    await owner.query("ALTER DATABASE closed ALLOW_CONNECTIONS false");
+    await asSuperuser(first, ready, asBefore);
+    const restarted = async ({ service, data }: Servers): Promise<Servers> => {
+      await service.close();
+      const next = await withServers({ data });
+      // The service answers for the server once it has prepared it.
+      const answers = async () => (await next.call("GET", `/postgres/${ready.id}/queries/active`)).status;
+      await expect.poll(answers).toBe(200);
+      return next;
+    };
+    const second = await restarted(first);
+    await expectWalls(second);
+    const again = await second.connect(ready);
+    await again.query("CREATE TABLE later (id int)");
+    expect((await (await second.connect(ready, "reader")).query("SELECT * FROM later")).rows).toEqual([]);
+    // A database that was closed gets the rights when it is open, and what is taken away elsewhere stays away.
+    await again.query("ALTER DATABASE closed ALLOW_CONNECTIONS true; REVOKE SELECT ON later FROM _reader");
+    const ordersInClosed = async ({ connect }: Servers) =>
+      (await connect(ready, "reader", "closed")).query("SELECT * FROM shop.orders");
+    await expect(ordersInClosed(second)).rejects.toThrow(/permission denied/);
+    const third = await restarted(second);
+    expect((await ordersInClosed(third)).rows).toEqual([]);
+    await expect((await third.connect(ready, "reader")).query("SELECT * FROM later")).rejects.toThrow(
+      /permission denied/,
+    );
+  },
+);
 
-test("F65: a deleted user is gone, also when a database is read-only or refuses connections", async () => {
+thoroughTest("F65: a deleted user is gone, also when a database is read-only or refuses connections", async () => {
   const app = await withServers();
   const { call, cluster, connect, get } = app;
   const ready = await cluster();

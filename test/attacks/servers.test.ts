@@ -140,7 +140,7 @@ async function rowsOfOne(app: App, ready: Ready): Promise<number> {
 const againOn = (app: App, { id }: Ready): Promise<pg.Client> =>
   vi.waitFor(async () => app.connect(await app.get(`/postgres/${id}`)), { timeout: hang });
 
-test.runIf(isRoot)(
+test.runIf(isRoot && isThorough)(
   "F67: a server that runs in a folder that was moved away is ended, and the older copy in its place is served",
   async () => {
     const app = await serving();
@@ -184,7 +184,7 @@ test.runIf(isRoot)(
   },
 );
 
-test.runIf(isRoot)(
+test.runIf(isRoot && isThorough)(
   "F68: links and pipes that a superuser puts into the folder of a cluster lead the service nowhere else",
   async () => {
     const app = await serving();
@@ -275,7 +275,7 @@ async function pretend(
   return { port, met: () => met, sent };
 }
 
-test.runIf(isRoot)(
+test.runIf(isRoot && isThorough)(
   "F69: a superuser who answers in place of the server learns nothing that opens another cluster or the pooler",
   async () => {
     const app = await serving();

@@ -10,6 +10,7 @@ import { afterThisTest } from "../support/leftovers.ts";
 import type { TestService } from "../support/startService.ts";
 import { hasBrowser, live, openPage, signIn, signInWith, withService } from "./page.ts";
 import { fill } from "./shop.ts";
+import { thoroughTest } from "../support/thorough.ts";
 
 const field = (page: Page) => page.getByLabel("Or paste an access token");
 const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
@@ -58,7 +59,7 @@ describe.runIf(hasBrowser)("a session in the browser", () => {
     await live(second);
   });
 
-  test("a link asks to sign in and then shows its view; nothing secret stays in the browser", async () => {
+  thoroughTest("a link asks to sign in and then shows its view; nothing secret stays in the browser", async () => {
     const service = await withService();
     await fill(service.call);
     const page = await openPage(service);
@@ -89,7 +90,7 @@ describe.runIf(hasBrowser)("a session in the browser", () => {
     expect(await page.getByText("PASSWORD").count()).toBe(0);
   });
 
-  test("the page asks to sign in when the token expires, and when it is revoked", async () => {
+  thoroughTest("the page asks to sign in when the token expires, and when it is revoked", async () => {
     const service = await withService({ clock: new ManualClock() });
     const { clock, call, service: inside } = service;
     grant(service, "short", { expiresAt: clock.now() + 1500 });
@@ -118,7 +119,7 @@ describe.runIf(hasBrowser)("a session in the browser", () => {
     await row(revoked, / POST \/v1\/apps /).waitFor();
   });
 
-  test("a token of one App sees that App only, and changes nothing", async () => {
+  thoroughTest("a token of one App sees that App only, and changes nothing", async () => {
     const service = await withService({ console: "write" });
     const { service: inside, url } = service;
     inside.faults.isOpen = true;

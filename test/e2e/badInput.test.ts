@@ -216,7 +216,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("a preview of %s checks with
     }
   });
 
-  test("get reads an existing object and fails for a missing one", async () => {
+  thoroughTest("get reads an existing object and fails for a missing one", async () => {
     stack.program(program('export const id = machines.App.get("x", "taken").appId;'));
     await stack.up();
     expect(await stack.ok("stack", "output", "id")).toMatch(/^[0-9a-z]{16}\s*$/);

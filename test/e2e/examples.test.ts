@@ -10,7 +10,7 @@ import { counts, type Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 // The first have tests of their own, which show the same besides their own steps: the web app in test/runtime/webApp.test.ts,
-// Python in languages.test.ts, and rollouts in fleets.test.ts. The last are compiled, or need language hosts that are built in minutes.
+// the quickstart in readme.test.ts, Python in languages.test.ts, and rollouts in fleets.test.ts. The last are compiled, or need language hosts that are built in minutes.
 const elsewhere: readonly string[] = [
   "canary",
   "volumes",
@@ -21,6 +21,7 @@ const elsewhere: readonly string[] = [
   "rolling",
   "bluegreen",
   "worker-fleet",
+  "quickstart",
   "quickstart-python",
   "quickstart-go",
   "quickstart-java",

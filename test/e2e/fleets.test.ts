@@ -132,7 +132,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect(await ready()).toBe(10);
   });
 
-  test("the next up continues a rollout that was killed", async () => {
+  thoroughTest("the next up continues a rollout that was killed", async () => {
     await stack.set({ image: image("3") });
     const { pid, ended } = stack.start(["up", "--yes", "--skip-preview"]);
     await expect.poll(() => onImage("3"), { timeout: 60_000 }).toBeGreaterThan(2);
@@ -145,7 +145,7 @@ describe.each(bindingsOr("pulumi-machines"))("F50: a fleet on %s", (binding) => 
     expect([(await live()).length, await onImage("3")]).toEqual([10, 10]);
   });
 
-  test("an image that never passes stops at its share", async () => {
+  thoroughTest("an image that never passes stops at its share", async () => {
     await stack.set({ image: image("4"), simulate: "checks:critical", patience: "6s" });
     const first = await observed();
     expect(first.code).not.toBe(0);

@@ -286,7 +286,7 @@ describe.each(
     for (const text of [secret, "hush-hush"]) expect(state).not.toContain(text);
   });
 
-  test("a second preview shows no changes", async () => {
+  thoroughTest("a second preview shows no changes", async () => {
     expect(await stack.preview()).toEqual({ seen: expect.objectContaining({ op: "read" }) });
   });
 
@@ -323,7 +323,7 @@ describe.each(
     expect([web?.op, web?.changes]).toEqual(["update", ["config.env.GREETING"]]);
   });
 
-  test("an invalid input is refused at preview, by the name of the property in this language", async () => {
+  thoroughTest("an invalid input is refused at preview, by the name of the property in this language", async () => {
     const before = service.requests.length;
     await set({ memoryMb: "100" });
     const output = await stack.fails("preview");
@@ -347,7 +347,7 @@ describe.each(
     expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
   });
 
-  test("an existing object is imported", async () => {
+  thoroughTest("an existing object is imported", async () => {
     await makeApp(service, "existing");
     const options = ["--yes", "--protect=false", "--generate-code=false"];
     await stack.ok("import", "machines:index:App", "imported", "existing", ...options);

@@ -197,15 +197,20 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
     await stack.ok("cancel", "--yes");
   }
 
-  test("a Machine created by a killed run is reported with its resource, and the next up adopts it", async () => {
-    await killDuring("late");
-    const { orphans: found } = await report();
-    expect(found).toMatchObject([{ type: "Machine", madeBy: "stack", urn: stack.urn("Machine", "late"), inState: [] }]);
-    expect(found[0]?.remark).toMatch(/whose creation was interrupted\. The next up on this computer adopts it/);
-    await stack.up();
-    expect(await orphans()).toMatchObject({ code: 0, err: "" });
-    expect(stack.state()["late"]?.id).toBe(found[0]?.id);
-  });
+  thoroughTest(
+    "a Machine created by a killed run is reported with its resource, and the next up adopts it",
+    async () => {
+      await killDuring("late");
+      const { orphans: found } = await report();
+      expect(found).toMatchObject([
+        { type: "Machine", madeBy: "stack", urn: stack.urn("Machine", "late"), inState: [] },
+      ]);
+      expect(found[0]?.remark).toMatch(/whose creation was interrupted\. The next up on this computer adopts it/);
+      await stack.up();
+      expect(await orphans()).toMatchObject({ code: 0, err: "" });
+      expect(stack.state()["late"]?.id).toBe(found[0]?.id);
+    },
+  );
 
   // test/cli/report.test.ts has an interrupted create without the journal.
   thoroughTest(
@@ -265,22 +270,25 @@ const blog = new machines.App("blog", { name: "left-blog" }, { provider: here })
     expect(await orphans()).toMatchObject({ code: 0, err: "" });
   });
 
-  test("F58: a volume that a Machine of others mounts is refused at once, also when all is confirmed", async () => {
-    const volume = await makeVolume(service, "left-shop", "ams");
-    const config = { image: "registry.example.com/theirs:1", mounts: [{ volume, path: "/data" }] };
-    const machine = await makeMachine(service, "left-shop", { name: "theirs", region: "ams", config });
-    const id = `left-shop/${volume}`;
-    const all = ["--yes", "--allow-data-loss", "--confirm", id];
-    expect(await orphans("--delete", id, ...all)).toMatchObject({
-      code: 1,
-      err: expect.stringContaining(`Not deleted: ${id}: Machine left-shop/${machine} mounts it.`) as string,
-    });
-    expect(await send(service, "GET", `/v1/apps/left-shop/volumes/${volume}`)).toMatchObject({ state: "created" });
-    await send(service, "DELETE", `/v1/apps/left-shop/machines/${machine}?force=true`);
-    expect(await orphans("--delete", id, ...all)).toMatchObject({ code: 0 });
-  });
+  thoroughTest(
+    "F58: a volume that a Machine of others mounts is refused at once, also when all is confirmed",
+    async () => {
+      const volume = await makeVolume(service, "left-shop", "ams");
+      const config = { image: "registry.example.com/theirs:1", mounts: [{ volume, path: "/data" }] };
+      const machine = await makeMachine(service, "left-shop", { name: "theirs", region: "ams", config });
+      const id = `left-shop/${volume}`;
+      const all = ["--yes", "--allow-data-loss", "--confirm", id];
+      expect(await orphans("--delete", id, ...all)).toMatchObject({
+        code: 1,
+        err: expect.stringContaining(`Not deleted: ${id}: Machine left-shop/${machine} mounts it.`) as string,
+      });
+      expect(await send(service, "GET", `/v1/apps/left-shop/volumes/${volume}`)).toMatchObject({ state: "created" });
+      await send(service, "DELETE", `/v1/apps/left-shop/machines/${machine}?force=true`);
+      expect(await orphans("--delete", id, ...all)).toMatchObject({ code: 0 });
+    },
+  );
 
-  test("an export can replace the CLI, and a missing stack is reported", async () => {
+  thoroughTest("an export can replace the CLI, and a missing stack is reported", async () => {
     writeFileSync(join(stack.dir, "state.json"), await stack.ok("stack", "export"));
     expect(await orphans("--state", "state.json", "--stack", "dev")).toMatchObject({ code: 0, err: "" });
     const { code, out, err } = await orphans("--stack", "none");

@@ -237,7 +237,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("policies on %s", (binding) 
     expect(unchanged).toBeGreaterThan(10);
   });
 
-  test("the resources in the state are also checked without a program", async () => {
+  thoroughTest("the resources in the state are also checked without a program", async () => {
     set({ ...strict, "required-metadata": { metadata: { team: "another" } } });
     const other = await run("policy", "analyze");
     expect(other.code).not.toBe(0);
@@ -327,10 +327,12 @@ new machines.Machine("web", {
     });
   });
 
-  test("unknown values are reported at preview, and the update checks them before it creates anything", async () => {
-    await newStack("unknown");
-    set(baselines.production);
-    stack.program(`
+  thoroughTest(
+    "unknown values are reported at preview, and the update checks them before it creates anything",
+    async () => {
+      await newStack("unknown");
+      set(baselines.production);
+      stack.program(`
 import * as machines from "pulumi-machines";
 const app = new machines.App("later", {}, { protect: true });
 new machines.Machine("web", {
@@ -338,25 +340,26 @@ new machines.Machine("web", {
   region: "ams",
   config: { image: app.id.apply((id) => \`registry.example.com/\${id}:1.0.0\`) },
 });`);
-    const preview = await run("preview");
-    expect(preview.code, preview.output).toBe(0);
-    expect(violationsIn(preview.output)).toContainEqual({
-      level: "advisory",
-      policy: "images-pinned",
-      resource: "web",
-      message: expect.stringContaining(
-        "config.image is known only at the update, and is checked then, before the Machine is created or changed",
-      ),
-    });
-    const from = service.requests.length;
-    const update = await run("up", "--yes", "--skip-preview");
-    expect(update.code).not.toBe(0);
-    expect(violationsIn(update.output)).toContainEqual(
-      expect.objectContaining({ level: "mandatory", policy: "images-pinned", resource: "web" }),
-    );
-    const written = service.requests.slice(from).filter((request) => isWrite(request));
-    expect(written.map(({ path }) => path).filter((path) => path.endsWith("/machines"))).toEqual([]);
-  });
+      const preview = await run("preview");
+      expect(preview.code, preview.output).toBe(0);
+      expect(violationsIn(preview.output)).toContainEqual({
+        level: "advisory",
+        policy: "images-pinned",
+        resource: "web",
+        message: expect.stringContaining(
+          "config.image is known only at the update, and is checked then, before the Machine is created or changed",
+        ),
+      });
+      const from = service.requests.length;
+      const update = await run("up", "--yes", "--skip-preview");
+      expect(update.code).not.toBe(0);
+      expect(violationsIn(update.output)).toContainEqual(
+        expect.objectContaining({ level: "mandatory", policy: "images-pinned", resource: "web" }),
+      );
+      const written = service.requests.slice(from).filter((request) => isWrite(request));
+      expect(written.map(({ path }) => path).filter((path) => path.endsWith("/machines"))).toEqual([]);
+    },
+  );
 });
 
 describe("running the pack", () => {
@@ -400,7 +403,7 @@ new machines.Machine("web", {
     expect(violationsIn(output).map(({ policy }) => policy)).toEqual(["no-secrets-in-env", "images-pinned"]);
   });
 
-  test("the pack runs as in the package's README, with an additional policy", async () => {
+  thoroughTest("the pack runs as in the package's README, with an additional policy", async () => {
     const [, program = ""] = /^```ts\n(.*?)^```/ms.exec(readFileSync("policy/README.md", "utf8")) ?? [];
     const folder = join(installed, "pack-of-the-readme");
     mkdirSync(folder);

@@ -145,7 +145,7 @@ describe("promotion", () => {
     expect(output).toMatch(/\nNot promoted: a policy is violated\. Nothing has changed\.\n$/);
   });
 
-  test("a release goes from staging to prod by its digest, also when its tag is moved", async () => {
+  thoroughTest("a release goes from staging to prod by its digest, also when its tag is moved", async () => {
     await list("1.0.0", digest("b"));
     const output = await done(npm("promote", "staging", "prod", "--yes", "--by", "bob"));
     // What changes, the judgement of the policies, the steps, and what it came to: nothing else of the engine's output.

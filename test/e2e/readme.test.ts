@@ -94,7 +94,7 @@ describe("the README's first program", () => {
     expect(output).toMatch(/~ 1 to update\n\s+3 unchanged/);
   });
 
-  test("a larger volume is extended in place and does not affect the Machine", async () => {
+  thoroughTest("a larger volume is extended in place and does not affect the Machine", async () => {
     program(["sizeGb: 1", "sizeGb: 2"]);
     const { output } = await run("up", "--yes", "--skip-preview");
     expect(output).toMatch(/Volume data updated .*\[diff: ~sizeGb\]/);

@@ -8,6 +8,7 @@ import { filesBelow, leaks, type Readable } from "../support/canaries.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { allOr } from "../support/extent.mts";
 import { bindingsOr, Stack, type Binding } from "../support/stack.ts";
+import { thoroughTest } from "../support/thorough.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const certificate = makeCertificate({ hosts: ["own.example.com"] });
@@ -239,7 +240,7 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
       expect(Object.keys(made).filter((found) => found.startsWith(name))).not.toEqual([]);
   });
 
-  test("a changed secret is shown by diffs without its value", async () => {
+  thoroughTest("a changed secret is shown by diffs without its value", async () => {
     say(2);
     expect(await run("up", "--yes", "--diff", "--debug")).toBe(0);
     expect(await storedSecrets()).toEqual([]);
@@ -290,7 +291,7 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
     }
   });
 
-  test("invalid and misspelt inputs are reported without their values", async () => {
+  thoroughTest("invalid and misspelt inputs are reported without their values", async () => {
     const wrong = program
       .replace('env: { PLAIN: "plainly-visible", PASSWORD: secret("env") }', 'env: secret("env")')
       .replace("rawValue: ", "rawValues: ")

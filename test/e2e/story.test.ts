@@ -168,7 +168,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     expect((await find("web")).id).not.toBe(live.id);
   });
 
-  test("a change of only metadata creates no new version", async () => {
+  thoroughTest("a change of only metadata creates no new version", async () => {
     const before = await find("web");
     await outside(before, "/metadata/theirs", { value: "kept" });
     change(({ web }) => (web["config"] = { ...(web["config"] as object), metadata: { role: "front", tier: "1" } }));
@@ -179,15 +179,18 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     await unchanged();
   });
 
-  test("a volume is extended in place without affecting its Machine; an extension outside is no drift", async () => {
-    change(({ data }) => (data["sizeGb"] = 4));
-    expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 4 });
-    const [volume] = await volumes();
-    expect(volume?.size_gb).toBe(4);
-    await send(service, "PUT", `/v1/apps/${app}/volumes/${volume?.id ?? ""}/extend`, { size_gb: 9 });
-    expect(counts(await stack.ok("up", "--yes", "--skip-preview", "--refresh"))).toEqual({ unchanged: 5 });
-    expect(stack.state()["data"]?.outputs).toMatchObject({ sizeGb: 4, currentSizeGb: 9 });
-  });
+  thoroughTest(
+    "a volume is extended in place without affecting its Machine; an extension outside is no drift",
+    async () => {
+      change(({ data }) => (data["sizeGb"] = 4));
+      expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 4 });
+      const [volume] = await volumes();
+      expect(volume?.size_gb).toBe(4);
+      await send(service, "PUT", `/v1/apps/${app}/volumes/${volume?.id ?? ""}/extend`, { size_gb: 9 });
+      expect(counts(await stack.ok("up", "--yes", "--skip-preview", "--refresh"))).toEqual({ unchanged: 5 });
+      expect(stack.state()["data"]?.outputs).toMatchObject({ sizeGb: 4, currentSizeGb: 9 });
+    },
+  );
 
   test("moving a Machine with a generated name starts the new one before the old one is deleted", async () => {
     const before = await find("web");
@@ -232,7 +235,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     await unchanged();
   });
 
-  test("with allowDataLoss another region replaces the volume", async () => {
+  thoroughTest("with allowDataLoss another region replaces the volume", async () => {
     const [before] = await volumes();
     change(({ data, store }) => {
       data["region"] = "fra";

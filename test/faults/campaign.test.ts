@@ -9,7 +9,7 @@ const seed = 20_260_101;
 /** The stories of examples.ts cover forced replacement, forgotten resources and targets. */
 const only = ["rename", "endpoint", "hook", "elsewhere", "option"];
 
-const extent = isThorough ? { runs: 2000, seed } : { runs: 50, seed, only };
+const extent = isThorough ? { runs: 2000, seed } : { runs: 30, seed, only };
 
 test(
   "no fault causes a duplicate, a loss or a leaked secret, and in the end every run converges",

@@ -5,6 +5,7 @@ import { drive, urnOf, type Driver } from "../support/driver.ts";
 import { isThorough } from "../support/extent.mts";
 import { startPlugin, type Plugin } from "../support/plugin.ts";
 import { Output, Reference, secret, toStruct, unknown, unknownTypes, type Properties } from "../support/properties.ts";
+import { thoroughTest } from "../support/thorough.ts";
 
 const image = "registry.example.com/web:1";
 
@@ -269,7 +270,7 @@ describe("check", () => {
       }
     });
 
-    test("a configuration of 8 MB passes check, diff and preview", async () => {
+    thoroughTest("a configuration of 8 MB passes check, diff and preview", async () => {
       const env = Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`V${i}`, secret(String(i).repeat(2 ** 20))]));
       const machine = of("Machine", "big");
       const inputs = await machine.checked({ app: "a", config: { image, env } });

@@ -6,6 +6,7 @@ import { expect, test, vi } from "vitest";
 import { findLocal, startLocal } from "../../service/index.ts";
 import { caller } from "./client.ts";
 import { command, folder, released, start } from "./command.ts";
+import { thoroughTest } from "../support/thorough.ts";
 
 /** Whether a process runs; one that has exited and was not reaped does not count. */
 const isAlive = (pid: number): boolean => {
@@ -139,7 +140,7 @@ test("an invalid listen address causes one sentence and exit status 1", async ()
   }
 });
 
-test("a port in use causes one sentence, and so does another address for a running service", async () => {
+thoroughTest("a port in use causes one sentence, and so does another address for a running service", async () => {
   const blocker = createServer((socket) => socket.destroy());
   await new Promise<void>((listening) => blocker.listen(0, "127.0.0.1", listening));
   const { port } = blocker.address() as { port: number };
@@ -188,7 +189,7 @@ test.skipIf(process.platform !== "linux")(
   },
 );
 
-test("a log that grows large while the service runs is rotated, and nothing of it is lost", async () => {
+thoroughTest("a log that grows large while the service runs is rotated, and nothing of it is lost", async () => {
   const data = folder();
   await start(data);
   await command(["stop", "--data", data]);

@@ -4,6 +4,7 @@ import { startLocal } from "../../service/index.ts";
 import { Store, storeFile } from "../../service/store/database.ts";
 import { caller } from "./client.ts";
 import { command, folder } from "./command.ts";
+import { thoroughTest } from "../support/thorough.ts";
 
 /** A running service, and the command with its data folder. */
 async function service() {
@@ -110,7 +111,7 @@ test("each kind has its columns, ordered by App and name", async () => {
   expect(await json("machines", "--org", "team")).toEqual([]);
 });
 
-test("it lists every page, once", async () => {
+thoroughTest("it lists every page, once", async () => {
   const { data, lines, json, app, machine } = await service();
   await app("web");
   const { id } = await machine("web", "first");
@@ -152,7 +153,7 @@ test("a terminal gets colours, and text of others does nothing to it", async () 
   expect(coloured.replaceAll(/\u001b\[\d+m/g, "")).toBe(plain);
 });
 
-test("what is wrong is one sentence, with the nearest name", async () => {
+thoroughTest("what is wrong is one sentence, with the nearest name", async () => {
   const { run, app, data } = await service();
   await app("web");
   const refused = async (...args: string[]): Promise<string> => {

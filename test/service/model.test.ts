@@ -8,7 +8,7 @@ import { isThorough } from "../support/extent.mts";
 import { createService, ManualClock, seededRandom, type Service } from "../../service/index.ts";
 
 const seed = Number(process.env["FC_SEED"] ?? 20_260_101);
-const runs = isThorough ? 600 : 60;
+const runs = isThorough ? 600 : 40;
 
 const day = 24 * 3600_000;
 const room = 3;

@@ -9,6 +9,7 @@ import { readRegions } from "../../service/local/regionsFile.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { caller } from "./client.ts";
 import { command, folder, foreground, start } from "./command.ts";
+import { thoroughTest } from "../support/thorough.ts";
 
 /** Writes a file beside a data folder and returns its path. */
 function beside(data: string, name: string, content: object | string): string {
@@ -213,7 +214,7 @@ test("a private key that every user can read causes one warning", async () => {
   ]);
 });
 
-test("an unusable certificate causes one sentence", async () => {
+thoroughTest("an unusable certificate causes one sentence", async () => {
   const data = folder();
   const { cert, key } = withCertificate(data, "machines.example");
   const other = beside(data, "other.pem", makeCertificate({ hosts: ["other.example"] }).private_key);
@@ -310,7 +311,7 @@ test.each([
   expect([code, err]).toEqual([1, expect.stringContaining(message)]);
 });
 
-test("it exits within five seconds whatever its clients do, and answers long polls", async () => {
+thoroughTest("it exits within five seconds whatever its clients do, and answers long polls", async () => {
   const data = folder();
   const { url, pid, token, end } = await foreground(data, ["--delays", "none"]);
   const call = caller(url, token);

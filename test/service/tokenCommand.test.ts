@@ -5,6 +5,7 @@ import { createService, startLocal } from "../../service/index.ts";
 import { addToken, revokeTokens, Tokens } from "../../service/store/tokens.ts";
 import { caller } from "./client.ts";
 import { command, folder } from "./command.ts";
+import { thoroughTest } from "../support/thorough.ts";
 
 async function service() {
   const data = folder();
@@ -85,7 +86,7 @@ test("a token of one App is valid only for that App, an expired one for nothing"
   expect(await run("token", "list")).not.toContain("1ms");
 });
 
-test("organizations are created by name; each has its own Apps", async () => {
+thoroughTest("organizations are created by name; each has its own Apps", async () => {
   const { data, run, status } = await service();
   await expect(run("token", "create", "--org", "team")).rejects.toThrow(
     `create it with \`npx machines-service org create team --data ${data}\``,

