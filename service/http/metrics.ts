@@ -4,16 +4,14 @@ import type { Context } from "../context.ts";
 // Upper bounds in seconds. Held requests last up to 60.
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-interface Operated {
-  /** Requests by status; -1 when the connection was closed. */
-  readonly statuses: Map<number, number>;
+interface OperationCounts {
+  /** Requests by status, or `cut` if the connection was closed. */
+  readonly statuses: Map<number | "cut", number>;
   /** Requests by bucket: up to its bound and above the previous one; the last is above all bounds. */
   readonly counts: number[];
-  /** Seconds of all together. */
+  /** Total duration in seconds. */
   sum: number;
 }
-
-const cut = -1;
 
 /** Counters that the store does not have. */
 export interface Counted {
@@ -45,7 +43,7 @@ const metric = (
 export class Metrics {
   readonly #context: Context;
   readonly #counted: Counted;
-  readonly #operations = new Map<string, Operated>();
+  readonly #operations = new Map<string, OperationCounts>();
 
   constructor(context: Context, counted: Counted) {
     this.#context = context;
@@ -54,16 +52,17 @@ export class Metrics {
 
   /** Counts a request; `status` is null when the connection was closed. */
   observe(operation: string, status: number | null, seconds: number): void {
-    let operated = this.#operations.get(operation);
-    if (!operated) {
-      operated = { statuses: new Map(), counts: Array.from({ length: bounds.length + 1 }, () => 0), sum: 0 };
-      this.#operations.set(operation, operated);
+    const outcome = status ?? "cut";
+    let known = this.#operations.get(operation);
+    if (!known) {
+      known = { statuses: new Map(), counts: Array.from({ length: bounds.length + 1 }, () => 0), sum: 0 };
+      this.#operations.set(operation, known);
     }
-    operated.statuses.set(status ?? cut, (operated.statuses.get(status ?? cut) ?? 0) + 1);
+    known.statuses.set(outcome, (known.statuses.get(outcome) ?? 0) + 1);
     let bucket = 0;
     while (seconds > (bounds[bucket] ?? Number.POSITIVE_INFINITY)) bucket++;
-    operated.counts[bucket] = (operated.counts[bucket] ?? 0) + 1;
-    operated.sum += seconds;
+    known.counts[bucket] = (known.counts[bucket] ?? 0) + 1;
+    known.sum += seconds;
   }
 
   /** All metrics as text. */
@@ -81,17 +80,14 @@ export class Metrics {
         "counter",
         "Requests answered, by operation and status.",
         [...this.#operations].flatMap(([operation, { statuses }]) =>
-          [...statuses].map(([status, count]): Sample => [
-            { operation, status: status === cut ? "cut" : status },
-            count,
-          ]),
+          [...statuses].map(([status, count]): Sample => [{ operation, status }, count]),
         ),
       ),
       metric(
         "machines_service_request_duration_seconds",
         "histogram",
         "Time from a request to its answer.",
-        [...this.#operations].flatMap(([operation, operated]) => histogram(operation, operated)),
+        [...this.#operations].flatMap(([operation, known]) => histogram(operation, known)),
       ),
       metric(
         "machines_service_machines",
@@ -112,7 +108,7 @@ export class Metrics {
   }
 }
 
-function histogram(operation: string, { counts, sum }: Operated): Sample[] {
+function histogram(operation: string, { counts, sum }: OperationCounts): Sample[] {
   let count = 0;
   const buckets = counts.map((inBucket, i): Sample => {
     count += inBucket;

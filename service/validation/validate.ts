@@ -84,17 +84,15 @@ function check(row: Operation, schema: z.ZodType, value: unknown, hasProto = tru
   );
 }
 
-// Most requests repeat an earlier address, path and query. What was valid once stays valid, because no schema depends on anything
+// Most requests repeat the path and query of an earlier one. What was valid once stays valid, because no schema depends on anything
 // else.
 const mostValid = 1000;
 const longestValid = 300;
-const valid = new Map<Operation, Set<string>>();
+const valid = new Map<string, Operation>();
 
 function addValid(row: Operation, address: string): void {
-  if (address.length > longestValid) return;
-  const ofRow = valid.get(row) ?? new Set();
-  if (ofRow.size >= mostValid) ofRow.clear();
-  valid.set(row, ofRow.add(address));
+  if (valid.size >= mostValid) valid.clear();
+  if (address.length <= longestValid) valid.set(address, row);
 }
 
 /** A validated request with its unknown fields, which are ignored, or refused by a strict service. */
@@ -110,7 +108,7 @@ export interface Valid {
  * were sent; with it, what an earlier request sent is not checked again.
  */
 export function validate(row: Operation, params: unknown, query: unknown, body: unknown, address?: string): Valid {
-  const isValid = address !== undefined && valid.get(row)?.has(address) === true;
+  const isValid = address !== undefined && valid.get(address) === row;
   if (!isValid) check(row, row.params, params, false);
   const unknown: string[] = [];
   const queried = row.query ? readQuery(row, row.query, query, unknown) : {};
