@@ -1759,7 +1759,7 @@ export interface MachineOutputs {
   machineId: string;
   /** Identifier of the configuration's version, 26 characters. */
   version?: string | undefined;
-  /** Why the Machine has failed, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure. */
+  /** Why the Machine failed: how its program ended, and how often it was restarted. The next update starts it again. Absent if it has not failed; a requested stop is no failure. */
   failure?: string | undefined;
   /** IPv6 address on the private network. */
   privateIp?: string | undefined;

@@ -100,7 +100,7 @@ export const outputs = z.object({
   state: required(z.string(), "State of the Machine."),
   failure: optional(
     z.string(),
-    "Why the Machine has failed, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure.",
+    "Why the Machine failed: how its program ended, and how often it was restarted. The next update starts it again. Absent if it has not failed; a requested stop is no failure.",
   ),
   privateIp: optional(z.string(), "IPv6 address on the private network."),
   imageRef: optional(

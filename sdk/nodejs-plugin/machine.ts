@@ -54,7 +54,7 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly createdAt: pulumi.Output<string | undefined>;
     /**
-     * Why the Machine has failed, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure.
+     * Why the Machine failed: how its program ended, and how often it was restarted. The next update starts it again. Absent if it has not failed; a requested stop is no failure.
      */
     declare public /*out*/ readonly failure: pulumi.Output<string | undefined>;
     /**

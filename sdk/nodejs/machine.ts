@@ -56,7 +56,7 @@ export class Machine extends pulumi.CustomResource {
   declare readonly machineId: pulumi.Output<string>;
   /** Identifier of the configuration's version, 26 characters. */
   declare readonly version: pulumi.Output<string | undefined>;
-  /** Why the Machine has failed, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure. */
+  /** Why the Machine failed: how its program ended, and how often it was restarted. The next update starts it again. Absent if it has not failed; a requested stop is no failure. */
   declare readonly failure: pulumi.Output<string | undefined>;
   /** IPv6 address on the private network. */
   declare readonly privateIp: pulumi.Output<string | undefined>;

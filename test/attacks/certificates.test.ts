@@ -58,7 +58,7 @@ describe("F72: certificates that clients refuse", () => {
     ]);
   });
 
-  test("F72: of what is sent, only the certificates are stored, and they are served", async () => {
+  test("F72: only the certificates of an upload are stored and served", async () => {
     const { call, service } = await withReach();
     const { fullchain, private_key } = currentCertificate({ hosts: [host] });
     const body = { hostname: host, fullchain: `${private_key}\nnote ${fullchain} end`, private_key };

@@ -67,7 +67,7 @@ thoroughTest(
     const extensions = `${base}/databases/fly-db/extensions`;
     expect((await call("POST", extensions, { name: "hstore" })).status).toBe(204);
     await client.query(traps);
-    // What an interrupted removal leaves: nobody can connect to it any more.
+    // After an interrupted removal, nobody can connect to the database.
     expect((await call("POST", `${base}/databases`, { name: "broken" })).status).toBe(201);
     await asSuperuser(app, ready, "UPDATE pg_database SET datconnlimit = -2 WHERE datname = 'broken'");
     const requests = isThorough ? { fork: {}, restore: { backup_id: await backUp(ready.id) } } : { fork: {} };

@@ -24,7 +24,7 @@ type Machine struct {
 	Cordoned pulumi.BoolOutput `pulumi:"cordoned"`
 	// RFC 3339 time of creation.
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
-	// Why the Machine has failed, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure.
+	// Why the Machine failed: how its program ended, and how often it was restarted. The next update starts it again. Absent if it has not failed; a requested stop is no failure.
 	Failure pulumi.StringPtrOutput `pulumi:"failure"`
 	// Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
 	FallbackRegions pulumi.StringArrayOutput `pulumi:"fallbackRegions"`
@@ -311,7 +311,7 @@ func (o MachineOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Why the Machine has failed, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure.
+// Why the Machine failed: how its program ended, and how often it was restarted. The next update starts it again. Absent if it has not failed; a requested stop is no failure.
 func (o MachineOutput) Failure() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.Failure }).(pulumi.StringPtrOutput)
 }

@@ -508,7 +508,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter
     def failure(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Why the Machine has failed, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure.
+        Why the Machine failed: how its program ended, and how often it was restarted. The next update starts it again. Absent if it has not failed; a requested stop is no failure.
         """
         return pulumi.get(self, "failure")
 

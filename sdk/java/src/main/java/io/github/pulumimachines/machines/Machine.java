@@ -84,14 +84,14 @@ public class Machine extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.createdAt);
     }
     /**
-     * Why the Machine has failed, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure.
+     * Why the Machine failed: how its program ended, and how often it was restarted. The next update starts it again. Absent if it has not failed; a requested stop is no failure.
      * 
      */
     @Export(name="failure", refs={String.class}, tree="[0]")
     private Output</* @Nullable */ String> failure;
 
     /**
-     * @return Why the Machine has failed, although nobody stopped it: how its program ended, and how often it was restarted. The next update starts it again. Absent if there is no failure.
+     * @return Why the Machine failed: how its program ended, and how often it was restarted. The next update starts it again. Absent if it has not failed; a requested stop is no failure.
      * 
      */
     public Output<Optional<String>> failure() {
