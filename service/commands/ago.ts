@@ -5,12 +5,11 @@ const units = [
   ["hour", 3_600_000],
   ["minute", 60_000],
 ] as const;
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "always" });
-
 /** A moment in its largest unit, such as `3 minutes ago`. Within a minute it is `just now`. */
 export function ago(at: number, now: number): string {
   // The clock of a service can be ahead, because the admin listener moves it.
   const difference = at - now;
   const [unit, ms] = units.find(([, length]) => Math.abs(difference) >= length) ?? [];
-  return unit === undefined ? "just now" : relative.format(Math.trunc(difference / ms), unit);
+  if (unit === undefined) return "just now";
+  return new Intl.RelativeTimeFormat("en", { numeric: "always" }).format(Math.trunc(difference / ms), unit);
 }

@@ -1,10 +1,9 @@
 // A local certificate authority, for HTTPS on this computer. Its root is in the data folder, where people can find it to trust it.
-import "reflect-metadata";
 import { createPrivateKey, webcrypto } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import * as x509 from "@peculiar/x509";
+import type * as X509 from "@peculiar/x509";
 import type { IssuedCertificate } from "./certificateIssuer.ts";
 import { writePrivately } from "../store/privateFile.ts";
 import { Recent } from "../store/recent.ts";
@@ -17,13 +16,19 @@ const longest = 397 * day;
 const mostLeaves = 1000;
 
 interface Root {
-  readonly certificate: x509.X509Certificate;
+  readonly certificate: X509.X509Certificate;
   readonly key: webcrypto.CryptoKey;
 }
 
 interface Leaf extends IssuedCertificate {
   readonly madeAt: number;
   readonly renewFrom: number;
+}
+
+/** Loaded with the first certificate: most services issue none, and it takes a seventh of their start. */
+async function certificates(): Promise<typeof X509> {
+  await import("reflect-metadata");
+  return import("@peculiar/x509");
 }
 
 /** The file with the root certificate of a data folder. */
@@ -67,6 +72,7 @@ export class LocalAuthority {
   }
 
   async #load(): Promise<Root> {
+    const x509 = await certificates();
     const file = this.#folder === undefined ? undefined : rootFile(this.#folder);
     const keyFile = file?.replace(/\.pem$/, ".key");
     if (file !== undefined && keyFile !== undefined && existsSync(file) && existsSync(keyFile)) {
@@ -95,6 +101,7 @@ export class LocalAuthority {
 
   /** Issues a certificate for host names and IP addresses, which is valid until a time in milliseconds since 1970. */
   async issue(names: readonly string[], until: number): Promise<IssuedCertificate> {
+    const x509 = await certificates();
     const root = await this.#rootOf();
     const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
     const certificate = await x509.X509CertificateGenerator.create({
@@ -119,5 +126,6 @@ export class LocalAuthority {
 }
 
 async function pemOf(key: webcrypto.CryptoKey): Promise<string> {
+  const x509 = await certificates();
   return x509.PemConverter.encode(await webcrypto.subtle.exportKey("pkcs8", key), "PRIVATE KEY");
 }

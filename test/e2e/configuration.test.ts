@@ -5,7 +5,6 @@ import { send } from "../support/around.ts";
 import { startFaultProxy } from "../support/faultProxy.ts";
 import { bindings, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { thoroughTest } from "../support/thorough.ts";
 
 describe.each(bindings)("the configuration of a stack of %s", (binding) => {
   let service: TestService;
@@ -22,9 +21,7 @@ describe.each(bindings)("the configuration of a stack of %s", (binding) => {
   const hint = /the last `pulumi up` stored.*run `pulumi up` first, or add --run-program/;
   const isPlugin = binding === "pulumi-machines-plugin";
 
-  const [dynamicTest, pluginTest] = isPlugin ? [thoroughTest, test] : [test, thoroughTest];
-
-  pluginTest("a misspelt key fails, and the message names the nearest one", async () => {
+  test("a misspelt key fails, and the message names the nearest one", async () => {
     await stack.set({ "machines:organisation": "team" });
     expect(await stack.fails("preview")).toMatch(
       /machines:organisation: there is no such configuration; did you mean machines:organization\?/,
@@ -32,27 +29,24 @@ describe.each(bindings)("the configuration of a stack of %s", (binding) => {
   });
 
   // In process for both: test/core/connection.test.ts.
-  thoroughTest(
-    "a preview without changes fails with an unknown organization, one of others, and a wrong token",
-    async () => {
-      stack.program('import * as machines from "pulumi-machines";\nnew machines.App("same");\n');
-      await stack.up();
-      const { store, clock } = service.service.context;
-      const others = addToken(store, "token-of-others", { slug: "others", expiresAt: null }, clock.now());
-      await stack.set({ "machines:organization": "nosuch" });
-      expect(await stack.fails("preview")).toContain('machines:organization: there is no organization "nosuch"');
-      await stack.set({ "machines:organization": "others" });
-      expect(await stack.fails("preview")).toMatch(
-        /machines:organization: the token from machines:token cannot use the org/,
-      );
-      await stack.ok("config", "rm", "machines:organization");
-      await stack.set({ "machines:token": "no-such-token" });
-      expect(await stack.fails("preview")).toMatch(/answered 401/);
-      await stack.set({ "machines:token": service.token });
-      expect(await stack.ok("preview")).toContain("2 unchanged");
-      revokeTokens(store, others);
-    },
-  );
+  test("a preview without changes fails with an unknown organization, one of others, and a wrong token", async () => {
+    stack.program('import * as machines from "pulumi-machines";\nnew machines.App("same");\n');
+    await stack.up();
+    const { store, clock } = service.service.context;
+    const others = addToken(store, "token-of-others", { slug: "others", expiresAt: null }, clock.now());
+    await stack.set({ "machines:organization": "nosuch" });
+    expect(await stack.fails("preview")).toContain('machines:organization: there is no organization "nosuch"');
+    await stack.set({ "machines:organization": "others" });
+    expect(await stack.fails("preview")).toMatch(
+      /machines:organization: the token from machines:token cannot use the org/,
+    );
+    await stack.ok("config", "rm", "machines:organization");
+    await stack.set({ "machines:token": "no-such-token" });
+    expect(await stack.fails("preview")).toMatch(/answered 401/);
+    await stack.set({ "machines:token": service.token });
+    expect(await stack.ok("preview")).toContain("2 unchanged");
+    revokeTokens(store, others);
+  });
 
   // The engine does not tell the plugin which values are secret.
   test.runIf(!isPlugin)("a token in plain text is one warning, and a secret one is none", async () => {
@@ -64,7 +58,7 @@ describe.each(bindings)("the configuration of a stack of %s", (binding) => {
   });
 
   // The plugin reads both again, and the other binding takes both from the state: one of them on each.
-  dynamicTest("a rotated token is used by refresh and destroy, or the message says how", async () => {
+  test("a rotated token is used by refresh and destroy, or the message says how", async () => {
     const { store, clock } = service.service.context;
     const grant = { slug: "personal", expiresAt: null };
     const rotated = addToken(store, "first-token", grant, clock.now());
@@ -92,7 +86,7 @@ describe.each(bindings)("the configuration of a stack of %s", (binding) => {
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
   });
 
-  pluginTest("so is a corrected endpoint", async () => {
+  test("so is a corrected endpoint", async () => {
     const former = await startFaultProxy(service.url);
     await stack.set({ "machines:endpoint": former.url, "machines:retries": "0" });
     await stack.up();

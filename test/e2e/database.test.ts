@@ -1,10 +1,10 @@
 // A Postgres cluster as in examples/database and docs/postgres.md, with the real CLI.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
-import { bindingsOr, counts, Stack } from "../support/stack.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
-describe.each(bindingsOr("pulumi-machines-plugin"))("a database, %s", (binding) => {
+describe.each(bindings)("a database, %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   let app = "";

@@ -93,18 +93,9 @@ async function play(run: Run, args: readonly string[], on = stack): Promise<void
     if (!there.has(id) && !deletedOutside.has(id)) losses.push(`${name}: ${id} is in the state and not on the service`);
 }
 
-/** The table of the page; untested cells keep the page's text. */
-function table(old: string): string {
-  const written = old.split("\n").map((line) => line.split(" | "));
-  const cells = rows.map((row, at) => [
-    row.option,
-    row.done,
-    ...kinds.map((kind, i) =>
-      matrix.isTried(row, kind)
-        ? (words.get(nameOf(row, kind)) ?? "")
-        : (written[at + 2]?.[i + 2] ?? "").replace(/ \|$/, ""),
-    ),
-  ]);
+/** The table of the page. */
+function table(): string {
+  const cells = rows.map((row) => [row.option, row.done, ...kinds.map((kind) => words.get(nameOf(row, kind)) ?? "")]);
   const lines = [["option", "what happens", ...kinds.map((kind) => `\`${kind}\``)], Array(6).fill("---"), ...cells];
   return lines.map((line) => `| ${line.join(" | ")} |\n`).join("");
 }

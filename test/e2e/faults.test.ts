@@ -5,9 +5,8 @@ import { addToken, revokeTokens } from "../../service/store/tokens.ts";
 import { send } from "../support/around.ts";
 import { gate } from "../support/gate.ts";
 import { expectEmptied, expectSettled } from "../support/invariants.ts";
-import { bindingsOr, counts, Stack } from "../support/stack.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { thoroughTest } from "../support/thorough.ts";
 
 const program = (machines: Readonly<Record<string, string>>): string => `
 import * as machines from "pulumi-machines";
@@ -20,7 +19,7 @@ ${Object.entries(machines)
   .join("\n")}
 `;
 
-describe.each(bindingsOr("pulumi-machines"))("faults on %s", (binding) => {
+describe.each(bindings)("faults on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   const declared: Record<string, string> = {};
@@ -50,7 +49,7 @@ describe.each(bindingsOr("pulumi-machines"))("faults on %s", (binding) => {
   ] as const;
   // The suite of every resource has them in process; together.test.ts loses answers to creates with the CLI.
   for (const [fault, what, plan, sent] of lost)
-    thoroughTest(`${fault}: ${what} creates one Machine`, async () => {
+    test(`${fault}: ${what} creates one Machine`, async () => {
       declare(`lost-${Object.keys(declared).length}`);
       const [since, before] = [service.service.audit.last, await machines()];
       service.fail({ operation: "machines.create", ...plan });
@@ -61,71 +60,63 @@ describe.each(bindingsOr("pulumi-machines"))("faults on %s", (binding) => {
     });
 
   // repairs.test.ts shows the message, and the tests of the Machine the repair.
-  thoroughTest(
-    "F10: a Machine that fails instead of starting ends up at once with its last event, and is repaired in place",
-    async () => {
-      const before = (await machines()).map(({ id }) => id);
-      declare("crashing", '{ MACHINES_SIMULATE: "crash" }');
-      const since = service.service.audit.last;
-      expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(
-        /is (failed|stopped) and not started: its main process exited \(code 1/,
-      );
-      const waits = asked(since).filter(({ operation }) => operation === "machines.wait");
-      expect(waits.length, "not waited for until the deadline").toBeLessThan(3);
-      const made = (await machines()).filter(({ id }) => !before.includes(id));
-      expect(stack.state()["crashing"]?.id).toBe(`faulty-shop/${made[0]?.id ?? ""}`);
-      declare("crashing");
-      expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: before.length + 2 });
-      const now = (await machines()).filter(({ id }) => !before.includes(id));
-      expect(now).toMatchObject([{ id: made[0]?.id, state: "started" }]);
-      await expectSettled(service, stack);
-    },
-  );
+  test("F10: a Machine that fails instead of starting ends up at once with its last event, and is repaired in place", async () => {
+    const before = (await machines()).map(({ id }) => id);
+    declare("crashing", '{ MACHINES_SIMULATE: "crash" }');
+    const since = service.service.audit.last;
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(
+      /is (failed|stopped) and not started: its main process exited \(code 1/,
+    );
+    const waits = asked(since).filter(({ operation }) => operation === "machines.wait");
+    expect(waits.length, "not waited for until the deadline").toBeLessThan(3);
+    const made = (await machines()).filter(({ id }) => !before.includes(id));
+    expect(stack.state()["crashing"]?.id).toBe(`faulty-shop/${made[0]?.id ?? ""}`);
+    declare("crashing");
+    expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: before.length + 2 });
+    const now = (await machines()).filter(({ id }) => !before.includes(id));
+    expect(now).toMatchObject([{ id: made[0]?.id, state: "started" }]);
+    await expectSettled(service, stack);
+  });
 
   // test/faults/networkLimits.test.ts shows the same in process.
-  thoroughTest(
-    "F21: a token revoked during a run is not retried and not shown; with a new one the next up continues",
-    async () => {
-      const { context, faults } = service.service;
-      const token = "mcs_c4n4ry-revoked-in-the-middle";
-      const grant = { slug: "personal", readOnly: false, expiresAt: null };
-      const id = await context.store.write(() => addToken(context.store, token, grant, context.clock.now()));
-      await stack.set({ "machines:token": token });
-      declare("first");
-      stack.program(
-        `${stack.read().replace('new machines.Machine("first"', 'const first = new machines.Machine("first"')}
+  test("F21: a token revoked during a run is not retried and not shown; with a new one the next up continues", async () => {
+    const { context, faults } = service.service;
+    const token = "mcs_c4n4ry-revoked-in-the-middle";
+    const grant = { slug: "personal", readOnly: false, expiresAt: null };
+    const id = await context.store.write(() => addToken(context.store, token, grant, context.clock.now()));
+    await stack.set({ "machines:token": token });
+    declare("first");
+    stack.program(
+      `${stack.read().replace('new machines.Machine("first"', 'const first = new machines.Machine("first"')}
 new machines.Machine("second", { app: app.id, config: { image: "registry.example.com/a:1" } }, { dependsOn: first });`,
-      );
-      // Held until the service no longer caches the token either.
-      const { opened, open } = gate();
-      service.fail({ operation: "machines.create", when: "after", until: () => opened });
-      const [since, met] = [service.service.audit.last, faults.met];
-      const up = stack.run(["up", "--yes", "--skip-preview"]);
-      await expect.poll(() => faults.met).toBe(met + 1);
-      await context.store.write(() => revokeTokens(context.store, id));
-      context.clock.advance(1000);
-      open();
-      const { code, output } = await up;
-      expect(code).not.toBe(0);
-      expect(output).toMatch(
-        /answered 401: .*The token from machines:token is not known to the service, or has expired/,
-      );
-      expect(output).not.toContain(token);
-      const refused = asked(since).filter(({ status }) => status === 401);
-      const repeated = refused.filter(
-        (one, i) => refused.findIndex(({ operation }) => operation === one.operation) !== i,
-      );
-      expect(repeated, "asked again with a refused token").toEqual([]);
-      const { first } = stack.state();
-      expect((await machines()).map(({ id }) => `faulty-shop/${id}`)).toContain(first?.id);
+    );
+    // Held until the service no longer caches the token either.
+    const { opened, open } = gate();
+    service.fail({ operation: "machines.create", when: "after", until: () => opened });
+    const [since, met] = [service.service.audit.last, faults.met];
+    const up = stack.run(["up", "--yes", "--skip-preview"]);
+    await expect.poll(() => faults.met).toBe(met + 1);
+    await context.store.write(() => revokeTokens(context.store, id));
+    context.clock.advance(1000);
+    open();
+    const { code, output } = await up;
+    expect(code).not.toBe(0);
+    expect(output).toMatch(/answered 401: .*The token from machines:token is not known to the service, or has expired/);
+    expect(output).not.toContain(token);
+    const refused = asked(since).filter(({ status }) => status === 401);
+    const repeated = refused.filter(
+      (one, i) => refused.findIndex(({ operation }) => operation === one.operation) !== i,
+    );
+    expect(repeated, "asked again with a refused token").toEqual([]);
+    const { first } = stack.state();
+    expect((await machines()).map(({ id }) => `faulty-shop/${id}`)).toContain(first?.id);
 
-      await stack.set({ "machines:token": service.token });
-      const resumed = counts(await stack.up());
-      expect(resumed.created, "what was not made").toBe(1);
-      expect(stack.state()["first"]?.id).toBe(first?.id);
-      await expectSettled(service, stack);
-    },
-  );
+    await stack.set({ "machines:token": service.token });
+    const resumed = counts(await stack.up());
+    expect(resumed.created, "what was not made").toBe(1);
+    expect(stack.state()["first"]?.id).toBe(first?.id);
+    await expectSettled(service, stack);
+  });
 
   test("destroy leaves nothing on the service", () => expectEmptied(service, stack));
 });

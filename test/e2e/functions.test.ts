@@ -1,7 +1,7 @@
 // Functions in real programs: plain and Output form, before and after anything exists, with secrets and dependencies.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, send } from "../support/around.ts";
-import { bindingsOr, counts, Stack } from "../support/stack.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const canary = "c4n4ry-plaintext";
@@ -45,7 +45,7 @@ export const secretName = machines.getAppOutput({ name: pulumi.secret("vault") }
 new machines.Machine("twin", { app: app.id, config: seen.apply(({ config }) => config ?? { image }) });
 `;
 
-describe.each(bindingsOr("pulumi-machines-plugin"))("functions on %s", (binding) => {
+describe.each(bindings)("functions on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   const seen: string[] = [];

@@ -7,7 +7,6 @@ import { expectEmptied, expectSettled } from "../support/invariants.ts";
 import { kill, providersOf } from "../support/processes.ts";
 import { bindings, counts, Stack, type Ran, type Running } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { thoroughTest } from "../support/thorough.ts";
 
 const up = ["up", "--yes", "--skip-preview"];
 
@@ -74,7 +73,7 @@ new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
     });
 
     // In process: test/core/interrupted.test.ts and test/plugin/cancel.test.ts.
-    thoroughTest("F17: ^C during an update ends the wait and releases the lease", async () => {
+    test("F17: ^C during an update ends the wait and releases the lease", async () => {
       const id = idInState();
       program({ MACHINES_SIMULATE: "checks:critical", MORE: "1" });
       const { output } = await interrupt(await upUntil(looks()));
@@ -108,33 +107,28 @@ new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
   }
 
   // test/faults/wholeRuns.test.ts has this in process.
-  thoroughTest(
-    "F08: after the provider is killed with a lease, the next up prints until when it waits, and succeeds by then",
-    async () => {
-      const before = await machines();
-      program({ GREETING: "hello" }, false);
-      service.fail({ operation: "machines.update", when: "before", delayMs: 2000, status: "reset" });
-      const { pid, ended } = await upUntil(hitsFault());
-      kill(providersOf(pid));
-      expect((await ended).code).not.toBe(0);
-      const since = service.service.audit.last;
-      const output = await stack.up();
-      expect(counts(output)).toEqual({ updated: 1, unchanged: 2 });
-      expect(output).toMatch(
-        /waiting for the lease of Machine [0-9a-f]{14}: .*lease currently held by .*, expires at \d{4}-\d\d-\d\dT/,
-      );
-      const leases = service.service.audit
-        .after(since)
-        .filter(({ operation }) => operation === "machines.acquireLease");
-      const expires = Date.parse(/expires at (\S+Z)/.exec(output)?.[1] ?? "");
-      // The time is printed in whole seconds, and the lease is acquired by the first attempt after that.
-      expect(leases.filter(({ at, status }) => at > expires + 1000 && status === 409)).toEqual([]);
-      expect(leases.filter(({ status }) => status === 201)).toHaveLength(1);
-      expect((await machines()).map(({ id, state }) => ({ id, state }))).toEqual(
-        before.map(({ id }) => ({ id, state: "started" })),
-      );
-      await expectSettled(service, stack);
-      await expectEmptied(service, stack);
-    },
-  );
+  test("F08: after the provider is killed with a lease, the next up prints until when it waits, and succeeds by then", async () => {
+    const before = await machines();
+    program({ GREETING: "hello" }, false);
+    service.fail({ operation: "machines.update", when: "before", delayMs: 2000, status: "reset" });
+    const { pid, ended } = await upUntil(hitsFault());
+    kill(providersOf(pid));
+    expect((await ended).code).not.toBe(0);
+    const since = service.service.audit.last;
+    const output = await stack.up();
+    expect(counts(output)).toEqual({ updated: 1, unchanged: 2 });
+    expect(output).toMatch(
+      /waiting for the lease of Machine [0-9a-f]{14}: .*lease currently held by .*, expires at \d{4}-\d\d-\d\dT/,
+    );
+    const leases = service.service.audit.after(since).filter(({ operation }) => operation === "machines.acquireLease");
+    const expires = Date.parse(/expires at (\S+Z)/.exec(output)?.[1] ?? "");
+    // The time is printed in whole seconds, and the lease is acquired by the first attempt after that.
+    expect(leases.filter(({ at, status }) => at > expires + 1000 && status === 409)).toEqual([]);
+    expect(leases.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect((await machines()).map(({ id, state }) => ({ id, state }))).toEqual(
+      before.map(({ id }) => ({ id, state: "started" })),
+    );
+    await expectSettled(service, stack);
+    await expectEmptied(service, stack);
+  });
 });

@@ -1,7 +1,7 @@
 // Ten Machines of one App and one new image, with the real CLI: how many are down at any moment, and where a bad image stops.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
-import { bindingsOr, counts, Stack } from "../support/stack.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const image = (tag: string): string => `registry.example.com/shop:${tag}`;
@@ -31,7 +31,7 @@ interface Live {
   readonly config: { readonly image: string };
 }
 
-describe.each(bindingsOr("pulumi-machines"))("an update of ten Machines on %s", (binding) => {
+describe.each(bindings)("an update of ten Machines on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
 

@@ -2,9 +2,8 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { expectEmptied, expectSettled } from "../support/invariants.ts";
-import { bindingsOr, counts, Stack } from "../support/stack.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { thoroughTest } from "../support/thorough.ts";
 
 const canary = "c4n4ry-of-the-program";
 
@@ -23,7 +22,7 @@ new machines.Machine("web", {
 });
 `;
 
-describe.each(bindingsOr("pulumi-machines-plugin"))("a program that ends, on %s", (binding) => {
+describe.each(bindings)("a program that ends, on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
 
@@ -63,26 +62,23 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("a program that ends, on %s"
   });
 
   // test/machines/keepsRunning.test.ts shows the same in simulated time.
-  thoroughTest(
-    "F52: a program that fails only later is shown by the next refresh, and repaired by the next up",
-    async () => {
-      stack.program(program("sleep infinity"));
-      expect(counts(await stack.up())).toMatchObject({ updated: 1 });
-      await expectSettled(service, stack);
-      const { id } = stack.state()["web"] ?? {};
-      const path = `/v1/apps/${(id ?? "").replace("/", "/machines/")}`;
-      for (let kill = 0; kill < 3; kill++) {
-        await expect.poll(async () => (await live()).state).toBe("started");
-        await send(service, "POST", `${path}/signal`, { signal: "SIGKILL" });
-      }
-      await expect.poll(async () => (await live()).state).toBe("failed");
-      expect(counts((await stack.run(["refresh", "--yes"])).output)).toMatchObject({ updated: 1 });
-      expect(counts(await stack.up())).toMatchObject({ updated: 1 });
-      expect(stack.state()["web"]?.id).toBe(id);
-      expect(stack.state()["web"]?.outputs).not.toHaveProperty("failure");
-      await expectSettled(service, stack);
-    },
-  );
+  test("F52: a program that fails only later is shown by the next refresh, and repaired by the next up", async () => {
+    stack.program(program("sleep infinity"));
+    expect(counts(await stack.up())).toMatchObject({ updated: 1 });
+    await expectSettled(service, stack);
+    const { id } = stack.state()["web"] ?? {};
+    const path = `/v1/apps/${(id ?? "").replace("/", "/machines/")}`;
+    for (let kill = 0; kill < 3; kill++) {
+      await expect.poll(async () => (await live()).state).toBe("started");
+      await send(service, "POST", `${path}/signal`, { signal: "SIGKILL" });
+    }
+    await expect.poll(async () => (await live()).state).toBe("failed");
+    expect(counts((await stack.run(["refresh", "--yes"])).output)).toMatchObject({ updated: 1 });
+    expect(counts(await stack.up())).toMatchObject({ updated: 1 });
+    expect(stack.state()["web"]?.id).toBe(id);
+    expect(stack.state()["web"]?.outputs).not.toHaveProperty("failure");
+    await expectSettled(service, stack);
+  });
 
   test("destroy leaves nothing on the service", () => expectEmptied(service, stack));
 });

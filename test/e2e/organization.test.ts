@@ -3,14 +3,13 @@
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, inject, test } from "vitest";
+import { describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { makeOrganization, type Organization } from "../support/organizations.ts";
 import { kill, family } from "../support/processes.ts";
 import { findRuntime, nodejs, type Runtime } from "../support/runtimes.ts";
 import { Stack, type Binding } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
-import { thoroughDescribe, thoroughTest } from "../support/thorough.ts";
 
 const plugin: Binding = "pulumi-machines-plugin";
 
@@ -172,7 +171,7 @@ test("a file of the backend that a killed run left empty is named, and the stack
 /** The sizes of the organizations that the long run generates. */
 const sizes = Array.from({ length: 20 }, (_, i) => 50 + Math.round((450 * i) / 19));
 
-thoroughDescribe("generated organizations in every language", () => {
+describe("generated organizations in every language", () => {
   for (const [i, size] of sizes.entries())
     test(`${size} objects preview without a change`, async () => {
       const service = await startService();
@@ -195,7 +194,7 @@ thoroughDescribe("generated organizations in every language", () => {
     });
 });
 
-thoroughTest("an organization becomes a program in YAML without a change", async () => {
+test("an organization becomes a program in YAML without a change", async () => {
   const { runtime } = await findRuntime("runtime: yaml", inject("installed"));
   if (runtime === undefined) return;
   const service = await startService();
@@ -209,7 +208,7 @@ thoroughTest("an organization becomes a program in YAML without a change", async
   await service.close();
 });
 
-thoroughTest("a dynamic program has no change after its first up, which sends nothing to the service", async () => {
+test("a dynamic program has no change after its first up, which sends nothing to the service", async () => {
   const round = await Round.begin("dynamic", 50);
   const printed = await round.write("--binding", "dynamic");
   await round.setSecrets(printed);

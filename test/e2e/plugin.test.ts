@@ -11,7 +11,6 @@ import { startPlugin } from "../support/plugin.ts";
 import { installReleased } from "../support/released.ts";
 import { collected, counts, Stack, type Ran } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { thoroughDescribe, thoroughTest } from "../support/thorough.ts";
 
 const image = "registry.example.com/shop:1.0.0";
 const plugin = "pulumi-machines-plugin";
@@ -188,21 +187,18 @@ ${more}`);
   });
 
   // In process: test/plugin/configuration.test.ts.
-  thoroughTest(
-    "another endpoint replaces nothing: if its service does not know the App, the change is refused (R14)",
-    async () => {
-      program(here);
-      const unknown = /the service knows neither App second-place nor any other App of this run/;
-      expect(await stack.fails("preview")).toMatch(unknown);
-      expect(await stack.fails("up", "--yes")).toMatch(unknown);
-      expect([await names(here), await names(there)], "nothing was made").toEqual([["first-place"], ["second-place"]]);
-      program();
-      expect(await stack.preview()).toEqual({});
-    },
-  );
+  test("another endpoint replaces nothing: if its service does not know the App, the change is refused (R14)", async () => {
+    program(here);
+    const unknown = /the service knows neither App second-place nor any other App of this run/;
+    expect(await stack.fails("preview")).toMatch(unknown);
+    expect(await stack.fails("up", "--yes")).toMatch(unknown);
+    expect([await names(here), await names(there)], "nothing was made").toEqual([["first-place"], ["second-place"]]);
+    program();
+    expect(await stack.preview()).toEqual({});
+  });
 
   // In process: test/plugin/configuration.test.ts.
-  thoroughTest("resources of a token that is not yet known preview as unknown", async () => {
+  test("resources of a token that is not yet known preview as unknown", async () => {
     program(
       there,
       `const late = one.appId.apply(() => "${here.token}");
@@ -228,7 +224,7 @@ new machines.Provider("wrong", { endpoint: "machines.example.com", token: "t", r
 });
 
 // The lifecycle suite has this in process for every type, and the upgrade test a whole program in one direction.
-thoroughDescribe("from the dynamic binding to the plugin", () => {
+describe("from the dynamic binding to the plugin", () => {
   test("changing the import to the plugin and back changes nothing in the service", async () => {
     const service = await startService();
     try {
@@ -391,7 +387,7 @@ test("pulumi do, without a state and with one URN per type, creates a second obj
   }
 });
 
-thoroughDescribe("pulumi do with a stack", () => {
+describe("pulumi do with a stack", () => {
   test("pulumi do with a stack keeps what it creates in the stack, refuses a second one, and up leaves it as it is", async () => {
     const service = await startService();
     try {

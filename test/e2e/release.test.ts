@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { startAdmin, type Admin } from "../../service/index.ts";
 import { send } from "../support/around.ts";
 import { digest, listImage } from "../support/promotion.ts";
-import { bindingsOr, counts, Stack } from "../support/stack.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const image = "registry.example.com/shop:1.0.0";
@@ -47,7 +47,7 @@ interface Told {
   readonly release: { readonly image: string; readonly digest: string; readonly machines: readonly string[] };
 }
 
-describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
+describe.each(bindings)("a release on %s", (binding) => {
   let service: TestService;
   let admin: Admin;
   let stack: Stack;

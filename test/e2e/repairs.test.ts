@@ -1,10 +1,10 @@
 // Regressions found with the real engine.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
-import { bindingsOr, counts, Stack } from "../support/stack.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
-describe.each(bindingsOr("pulumi-machines"))("repairs on %s", (binding) => {
+describe.each(bindings)("repairs on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
 

@@ -2,9 +2,8 @@
 // old one must still exist afterwards.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
-import { bindingsOr, Stack } from "../support/stack.ts";
+import { bindings, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { thoroughTest } from "../support/thorough.ts";
 
 const program = (name: string, role: string) => `
 import * as machines from "pulumi-machines";
@@ -16,7 +15,7 @@ new machines.Secret("${name}-token", { app: app.id, name: "TOKEN", value: "${rol
 export const machine = web.machineId;
 `;
 
-describe.each(bindingsOr("pulumi-machines-plugin"))("replaced without a changed input, %s", (binding) => {
+describe.each(bindings)("replaced without a changed input, %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   beforeAll(async () => {
@@ -54,7 +53,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("replaced without a changed 
   });
 
   // In process, the tests of the three types and the stories of unfinished renames have these two.
-  thoroughTest("a replacement by replaceOnChanges keeps the values of secrets and metadata", async () => {
+  test("a replacement by replaceOnChanges keeps the values of secrets and metadata", async () => {
     stack.program(program("one", "db"));
     await stack.up();
     expect(await there()).toEqual({ role: "db", LEVEL: "db", TOKEN: "db" });
@@ -62,7 +61,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("replaced without a changed 
     expect(await stack.preview()).toEqual({});
   });
 
-  thoroughTest("a replacement under another name in the program keeps the values of secrets and metadata", async () => {
+  test("a replacement under another name in the program keeps the values of secrets and metadata", async () => {
     stack.program(program("two", "db"));
     await stack.up();
     expect(await there()).toEqual({ role: "db", LEVEL: "db", TOKEN: "db" });

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest"
 import { makeApp, send } from "../support/around.ts";
 import { expectEmptied } from "../support/invariants.ts";
 import { hang } from "../support/patience.mts";
-import { bindingsOr, counts, Stack } from "../support/stack.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const app = "common-shop";
@@ -26,7 +26,7 @@ interface Live {
   readonly config: { readonly env?: Readonly<Record<string, string>> };
 }
 
-describe.each(bindingsOr("pulumi-machines-plugin"))("F37: two stacks at once on %s", (binding) => {
+describe.each(bindings)("F37: two stacks at once on %s", (binding) => {
   let service: TestService;
   let one: Stack;
   let two: Stack;

@@ -3,9 +3,8 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeMachine, send } from "../support/around.ts";
-import { bindingsOr, counts, Stack, type Ran } from "../support/stack.ts";
+import { bindings, counts, Stack, type Ran } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
-import { thoroughTest } from "../support/thorough.ts";
 
 const shop = (name = "undo-shop", more = "", forceDestroy = false) => `
 import * as machines from "pulumi-machines";
@@ -22,7 +21,7 @@ new machines.PostgresCluster("main", { region: "fra", plan: "basic"${more} });
 const guarded =
   /is guarded: .*`npx pulumi-machines undo-replacement`.*To allow the data loss, set (allowDataLoss: true|deletionProtection: false)/s;
 
-describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s", (binding) => {
+describe.each(bindings)("undoing a replacement, %s", (binding) => {
   let service: TestService;
   beforeAll(async () => {
     service = await startService();
@@ -129,7 +128,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       await unchanged(stack);
     });
 
-    thoroughTest("after two consecutive replacements, the user selects the original to keep", async () => {
+    test("after two consecutive replacements, the user selects the original to keep", async () => {
       await forced(stack, "Volume", "data");
       await forced(stack, "Volume", "data");
       expect(idsOf(stack, "data").leaving).toHaveLength(2);
@@ -141,7 +140,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       await unchanged(stack);
     });
 
-    thoroughTest("an original that no longer exists is not restored, and a refresh forgets it", async () => {
+    test("an original that no longer exists is not restored, and a refresh forgets it", async () => {
       stack.program(`${shop()}new machines.Volume("logs", { app: app.id, region: "ams", sizeGb: 1 });\n`);
       await stack.up();
       await forced(stack, "Volume", "logs");
@@ -155,7 +154,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       await stack.up();
     });
 
-    thoroughTest("alternatively the loss is allowed, and the replacement stays", async () => {
+    test("alternatively the loss is allowed, and the replacement stays", async () => {
       await forced(stack, "Volume", "data");
       const [replacement = ""] = idsOf(stack, "data").current;
       stack.program(shop("undo-shop", ", allowDataLoss: true"));
@@ -168,29 +167,26 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
   });
 
   // test/cli/undoReplacement.test.ts has the other cases.
-  thoroughTest(
-    "F59: a replacement in a state that was copied to another backend is undone only for its name",
-    async () => {
-      const stack = await begin(shop("undo-copied"));
-      await forced(stack, "Volume", "data");
-      writeFileSync(join(stack.dir, "state.json"), await stack.ok("stack", "export"));
-      const copy = new Stack(inject("installed"), "undo", binding);
-      await copy.init({ "machines:endpoint": service.url, "machines:token": service.token });
-      await copy.ok("stack", "import", "--file", join(stack.dir, "state.json"));
-      const { code, output } = await undo(copy, "--yes");
-      expect([code, output]).toEqual([
-        1,
-        expect.stringMatching(/its state is from another backend, where it may live on/),
-      ]);
-      expect(await done(copy, "data", "--dry-run")).toContain("nothing proves that this stack owns what is deleted");
-      await done(stack, "--yes");
-      await stack.up();
-      await stack.destroy();
-    },
-  );
+  test("F59: a replacement in a state that was copied to another backend is undone only for its name", async () => {
+    const stack = await begin(shop("undo-copied"));
+    await forced(stack, "Volume", "data");
+    writeFileSync(join(stack.dir, "state.json"), await stack.ok("stack", "export"));
+    const copy = new Stack(inject("installed"), "undo", binding);
+    await copy.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    await copy.ok("stack", "import", "--file", join(stack.dir, "state.json"));
+    const { code, output } = await undo(copy, "--yes");
+    expect([code, output]).toEqual([
+      1,
+      expect.stringMatching(/its state is from another backend, where it may live on/),
+    ]);
+    expect(await done(copy, "data", "--dry-run")).toContain("nothing proves that this stack owns what is deleted");
+    await done(stack, "--yes");
+    await stack.up();
+    await stack.destroy();
+  });
 
   // nothingLost.test.ts has the refusal.
-  thoroughTest("the replacement of a renamed App with a volume is undone", async () => {
+  test("the replacement of a renamed App with a volume is undone", async () => {
     const stack = await begin(shop());
     const before = stack.state();
     stack.program(shop("undo-other"));
@@ -211,31 +207,28 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
     expect(await apps()).toEqual([]);
   });
 
-  thoroughTest(
-    "a forced replacement of an App is undone, though others have created objects in it meanwhile",
-    async () => {
-      const stack = await begin(shop(""));
-      const before = stack.state();
-      expect(await forced(stack, "App", "shop")).toMatch(/destroys its data|would be replaced/);
-      const [app = ""] = idsOf(stack, "shop").current;
-      const config = { image: "registry.example.com/other:1" };
-      const machine = await makeMachine(service, app, { region: "ams", config });
-      expect(await done(stack, "--yes", "shop")).not.toContain("set name back");
-      // The App itself reports what it still contains.
-      expect(await stack.fails("up", "--yes", "--skip-preview")).toContain(`${app}/${machine}`);
-      await send(service, "DELETE", `/v1/apps/${app}/machines/${machine}?force=true`);
-      await stack.up();
-      expect(idsIn(stack.state())).toEqual(idsIn(before));
-      expect(await apps()).toEqual([before["shop"]?.id]);
-      await unchanged(stack);
-      await stack.destroy();
-      expect(await apps()).toEqual([]);
-    },
-  );
+  test("a forced replacement of an App is undone, though others have created objects in it meanwhile", async () => {
+    const stack = await begin(shop(""));
+    const before = stack.state();
+    expect(await forced(stack, "App", "shop")).toMatch(/destroys its data|would be replaced/);
+    const [app = ""] = idsOf(stack, "shop").current;
+    const config = { image: "registry.example.com/other:1" };
+    const machine = await makeMachine(service, app, { region: "ams", config });
+    expect(await done(stack, "--yes", "shop")).not.toContain("set name back");
+    // The App itself reports what it still contains.
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toContain(`${app}/${machine}`);
+    await send(service, "DELETE", `/v1/apps/${app}/machines/${machine}?force=true`);
+    await stack.up();
+    expect(idsIn(stack.state())).toEqual(idsIn(before));
+    expect(await apps()).toEqual([before["shop"]?.id]);
+    await unchanged(stack);
+    await stack.destroy();
+    expect(await apps()).toEqual([]);
+  });
 
   // In process: test/cli/replacements.test.ts with any taint, test/plugin/replacement.test.ts with a cluster, and the stories
   // of the fault campaign with both.
-  thoroughTest("the replacement of a protected cluster that was tainted is undone", async () => {
+  test("the replacement of a protected cluster that was tainted is undone", async () => {
     const stack = await begin(cluster());
     const id = stack.state()["main"]?.id ?? "";
     await stack.ok("state", "taint", stack.urn("PostgresCluster", "main"), "--yes");

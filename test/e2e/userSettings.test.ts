@@ -4,7 +4,6 @@ import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { thoroughTest } from "../support/thorough.ts";
 import { forTests } from "../../tools/lib/environment.mjs";
 import { counts, Stack, type Ran } from "../support/stack.ts";
 import { userSettings } from "../support/userSettings.ts";
@@ -79,23 +78,20 @@ describe("with settings of the user", () => {
   });
 
   // A run of the whole suite with such settings; the tests above have a program and a command.
-  thoroughTest(
-    "tests pass that read the repository, the variables of the provider, or what a command prints",
-    async () => {
-      const files = ["apps/app", "generated/marked", "service/commandLine", "tools/docs"];
-      const args = ["node_modules/vitest/vitest.mjs", "run", "--project", "unit", "--maxWorkers=1"];
-      // This process is one of vitest's own.
-      const plain = Object.entries(process.env).filter(([name]) => !/^(VITEST|TINYPOOL|VITE_)/.test(name));
-      const env = { ...Object.fromEntries(plain), ...settings.ofShell, ...settings.ofPulumi };
-      const ran = await new Promise<readonly [code: unknown, output: string]>((resolve) => {
-        execFile(
-          process.execPath,
-          [...args, ...files.map((file) => `test/${file}.test.ts`)],
-          { env },
-          (error, out, err) => resolve([error?.code ?? 0, out + err]),
-        );
-      });
-      expect(ran).toEqual([0, expect.stringMatching(/Test Files\D+4 passed/)]);
-    },
-  );
+  test("tests pass that read the repository, the variables of the provider, or what a command prints", async () => {
+    const files = ["apps/app", "generated/marked", "service/commandLine", "tools/docs"];
+    const args = ["node_modules/vitest/vitest.mjs", "run", "--project", "unit", "--maxWorkers=1"];
+    // This process is one of vitest's own.
+    const plain = Object.entries(process.env).filter(([name]) => !/^(VITEST|TINYPOOL|VITE_)/.test(name));
+    const env = { ...Object.fromEntries(plain), ...settings.ofShell, ...settings.ofPulumi };
+    const ran = await new Promise<readonly [code: unknown, output: string]>((resolve) => {
+      execFile(
+        process.execPath,
+        [...args, ...files.map((file) => `test/${file}.test.ts`)],
+        { env },
+        (error, out, err) => resolve([error?.code ?? 0, out + err]),
+      );
+    });
+    expect(ran).toEqual([0, expect.stringMatching(/Test Files\D+4 passed/)]);
+  });
 });

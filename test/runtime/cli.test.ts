@@ -1,6 +1,5 @@
 // The real CLI, on Machines that really run: the page is fetched through the proxy, the data stays, and rollouts lose no request.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { isThorough } from "../support/extent.mts";
 import { counts, Stack } from "../support/stack.ts";
 import { expectNothingRuns } from "./cleaning.ts";
 import { image, nextImage } from "./image.ts";
@@ -9,7 +8,7 @@ import { startReal, type Real } from "./real.ts";
 import { hasEngine } from "./runtimes.ts";
 
 /** Requests that rollouts must not lose. */
-const leastAnswered = isThorough ? 50_000 : 1000;
+const leastAnswered = 50_000;
 
 const checked = `{ type: "http", path: "/", interval: "1s", timeout: "1s" }`;
 
@@ -119,7 +118,7 @@ describe.runIf(hasEngine)("pulumi up on containers", () => {
       stack.program(fleet);
       const strategies = [
         { type: "rolling", maxUnavailable: "50%" },
-        ...(isThorough ? [{ type: "canary", count: 1, observe: "1s" }] : []),
+        { type: "canary", count: 1, observe: "1s" },
         { type: "bluegreen" },
       ];
       await stack.init({

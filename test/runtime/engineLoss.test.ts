@@ -4,18 +4,16 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { answers } from "../../tools/setup/daemon.mjs";
-import { isThorough } from "../support/extent.mts";
 import { send } from "../support/around.ts";
 import { expectUnchanged } from "../support/invariants.ts";
 import { counts, errorsOf, Stack } from "../support/stack.ts";
-import { thoroughTest } from "../support/thorough.ts";
 import { expectNothingRuns } from "./cleaning.ts";
 import { image, nextImage } from "./image.ts";
 import { hasOwnEngines, startOwnEngine } from "./ownEngine.ts";
 import { startReal, type Real } from "./real.ts";
 import { fetchFrom } from "./requests.ts";
 
-const rounds = isThorough ? 10 : 2;
+const rounds = 10;
 
 /** Milliseconds after which a restarted program counts as one that keeps running. */
 const settled = 3000;
@@ -113,7 +111,7 @@ describe.runIf(hasOwnEngines)("the end of the engine", () => {
     await expectUnchanged(stack);
   });
 
-  thoroughTest("an up continues when the engine that was stopped meanwhile is back", async () => {
+  test("an up continues when the engine that was stopped meanwhile is back", async () => {
     await stack.set({ image: nextImage });
     const before = real.service.requests.length;
     const up = stack.start(["up", "--yes", "--skip-preview"]);
@@ -125,7 +123,7 @@ describe.runIf(hasOwnEngines)("the end of the engine", () => {
     expect(counts(output), output).toEqual({ updated: 3, unchanged: 3 });
   });
 
-  thoroughTest("an up without an engine reports that, and the next one continues", async () => {
+  test("an up without an engine reports that, and the next one continues", async () => {
     await stack.set({ image, patience: "3s" });
     await engine.stop();
     const errors = errorsOf(await stack.fails("up", "--yes", "--skip-preview"));

@@ -4,14 +4,13 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { caller } from "../service/client.ts";
 import { command, folder, foreground, released } from "../service/command.ts";
-import { isThorough } from "../support/extent.mts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { removeStored } from "./cleaning.ts";
 import { image } from "./image.ts";
 import { fetchFrom } from "./requests.ts";
 import { docker, hasEngine } from "./runtimes.ts";
 
-const rounds = isThorough ? 50 : 4;
+const rounds = 50;
 
 describe.runIf(hasEngine)("kill -9", () => {
   test(`${rounds} rounds under load`, async () => {

@@ -1,12 +1,13 @@
 // Packs the packages and installs exactly these in a folder outside the clone. The tests' projects are folders in it, so Node.js finds
 // the packages as in a user's project.
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { cache } from "../../tools/lib/paths.mjs";
+import { userCache } from "../../tools/setup/userCache.mjs";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -32,6 +33,23 @@ export function provideInstalled(project: TestProject): () => Promise<void> {
   };
 }
 
+/** What the programs of the tests use besides our packages. */
+const others = ["@pulumi/pulumi@3.270.0", "typescript@6.0.3", "@types/node@24"];
+
+/** The folder in the user's cache for installed packages of others: one for each set of dependencies. */
+function cached(): string {
+  const ours = ["sdk/nodejs", "sdk/nodejs-plugin", "service", "policy"];
+  const wanted = ours.map((name) => {
+    const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(
+      readFileSync(`${name}/package.json`, "utf8"),
+    ) as Record<string, unknown>;
+    return { dependencies, optionalDependencies, peerDependencies };
+  });
+  const platform = `${process.platform}-${process.arch}`;
+  const hash = createHash("sha256").update(JSON.stringify([platform, process.version, others, wanted]));
+  return join(userCache("What the programs of the tests use"), `packages-${hash.digest("hex").slice(0, 12)}`);
+}
+
 function install(): string {
   try {
     execFileSync("pulumi", ["version"], { stdio: "ignore" });
@@ -53,22 +71,9 @@ function install(): string {
   const installed = mkdtempSync(join(tmpdir(), "pulumi-machines-e2e-"));
   writeFileSync(join(installed, "package.json"), JSON.stringify({ name: "e2e", private: true }));
   // npm corrects what has changed since the last run, in a fifth of the time that it needs for a new folder.
-  const last = join(cache, "installed");
-  if (existsSync(last)) cpSync(last, join(installed, "node_modules"), { recursive: true, verbatimSymlinks: true });
-  run(
-    "npm",
-    [
-      "install",
-      "--no-audit",
-      "--no-fund",
-      "--prefer-offline",
-      ...packages,
-      "@pulumi/pulumi@3.270.0",
-      "typescript@6.0.3",
-      "@types/node@24",
-    ],
-    installed,
-  );
+  const last = cached();
+  if (existsSync(last)) run("cp", ["-a", last, join(installed, "node_modules")], installed);
+  run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", ...packages, ...others], installed);
   keep(join(installed, "node_modules"), last);
   return installed;
 }

@@ -1,5 +1,4 @@
 // The rows of docs/engine-options.md: the option of each, and the program's resources before and afterwards.
-import { allOr } from "./extent.mts";
 
 /** The columns. */
 export const kinds = ["Volume", "Machine", "PostgresCluster", "Secret"] as const;
@@ -216,11 +215,6 @@ export interface Declared {
 
 /** The run in which a cell is recorded. */
 export const runOf = (row: Row, kind: Kind): Run => row.runOf?.[kind] ?? row.run;
-/** The runs: the first two cover most of the rows. */
-const made = allOr(runs, ["first", "changes"]);
-/** Whether a cell is recorded. */
-export const isTried = (row: Row, kind: Kind): boolean => made.includes(runOf(row, kind));
-const tried = rows.filter((row) => kinds.some((kind) => isTried(row, kind)));
 
 /** A refusal or a preview is reverted. */
 const isOnceOnly = (row: Row, kind: Kind): boolean =>
@@ -230,7 +224,7 @@ const isOnceOnly = (row: Row, kind: Kind): boolean =>
 export function declared(run: Run): Declared[] {
   const isLater = runs.indexOf(run) > 0;
   const apps = isLater ? [] : [{ name: "other" }, { name: "forced", forceDestroy: true }];
-  const all = tried
+  const all = rows
     .filter((row) => (row.run === "dynamic") === (run === "dynamic"))
     .flatMap((row) =>
       kinds.flatMap((kind): Declared[] => {

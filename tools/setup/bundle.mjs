@@ -22,7 +22,13 @@ const bundles = await bundle(
 );
 // The command is a process of its own, which a program that loads the others never pays for. Its executable is a file of its own,
 // because what the rest requires may be missing in the Node.js that it refuses.
-const command = { external: ["undici", /^@pulumi\//], codeSplitting: false, minify: true };
+const command = {
+  external: ["undici", /^@pulumi\//],
+  codeSplitting: false,
+  minify: true,
+  // An import would first look for the format of the file in its text.
+  dynamicImportInCjs: false,
+};
 bundles.push(
   ...(await bundle({ command: inRoot("cli/command.ts") }, path.join(sdk, "cli"), command)),
   ...(await bundle({ main: inRoot("cli/main.ts") }, path.join(sdk, "cli"), {
@@ -38,13 +44,7 @@ bundles.push(
   })),
 );
 for (const name of ["main", "converter"]) fs.chmodSync(path.join(sdk, `cli/${name}.js`), 0o755);
-for (const folder of ["api", "provider"]) {
-  for (const entry of fs.readdirSync(path.join(sdk, folder), { recursive: true, withFileTypes: true })) {
-    const file = path.join(entry.parentPath, entry.name);
-    // Types stay; the bundle has the code.
-    if (file.endsWith(".js") && !bundles.includes(file)) fs.rmSync(file);
-  }
-}
+for (const folder of ["api", "provider"]) removeCode(path.join(sdk, folder), bundles);
 
 // Only the types of the package itself are used by others.
 const policy = inRoot("policy/dist");
@@ -62,6 +62,18 @@ for (const entry of fs.readdirSync(policy, { recursive: true, withFileTypes: tru
   if (entry.isFile() && !policyBundles.includes(file) && !file.endsWith(".d.ts")) fs.rmSync(file);
 }
 for (const folder of ["api", "provider"]) fs.rmSync(path.join(policy, folder), { recursive: true, force: true });
+
+// The command of the service, and the service in a process of others, share all code. Other packages stay packages, except for zod:
+// only a part of it is used, and its files take a third of the time of a short command.
+const service = inRoot("service/dist/service");
+const { dependencies, peerDependencies } = JSON.parse(fs.readFileSync(inRoot("service/package.json"), "utf8"));
+const serviceBundles = await bundle({ main: inRoot("service/main.ts"), index: inRoot("service/index.ts") }, service, {
+  external: Object.keys({ ...dependencies, ...peerDependencies })
+    .filter((name) => name !== "zod")
+    .map((name) => new RegExp(`^${name}(/|$)`)),
+  chunkFileNames: "chunks/[name].js",
+});
+for (const folder of ["api", "service"]) removeCode(inRoot("service/dist", folder), serviceBundles);
 
 // The console of the service shows programs. The service has none of this code itself, and starts it as a worker thread with the
 // first of them. It sends requests only through the service, so it needs no undici.
@@ -92,3 +104,11 @@ writeManifest(plugin, {
   ...{ name: "pulumi-resource-machines", version, main: "provider/dist/main.js" },
   dependencies: { "@pulumi/pulumi": "file:run" },
 });
+
+/** Removes compiled code from a folder: the types stay, and the bundles have the code. */
+function removeCode(folder, files) {
+  for (const entry of fs.readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const file = path.join(entry.parentPath, entry.name);
+    if (file.endsWith(".js") && !files.includes(file)) fs.rmSync(file);
+  }
+}

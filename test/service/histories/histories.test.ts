@@ -1,6 +1,5 @@
 // Histories of concurrent clients are linearizable, with `kill -9` and faults in between; and the checker finds planted bugs.
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { allOr, isThorough } from "../../support/extent.mts";
 import { wholeTest } from "../../support/patience.mts";
 import { bugs, slowCommits } from "./bugs.ts";
 import { findChecker, type Check } from "./check.ts";
@@ -10,8 +9,8 @@ import { record } from "./run.ts";
 
 /** `SEED=… npx vitest …` draws the histories of another seed. */
 const seed = process.env["SEED"] ?? "20260101";
-const count = isThorough ? 1000 : 12;
-const slowCount = isThorough ? 90 : 3;
+const count = 1000;
+const slowCount = 90;
 /** The number of histories in which a bug must be found. */
 const most = 30;
 
@@ -34,7 +33,7 @@ describe("F28 histories of concurrent clients", () => {
     expect(histories.filter(({ lost }) => lost > 0).length).toBeGreaterThan(asked.count / 2);
   });
 
-  test.for(allOr(bugs, bugs.slice(0, 2)))("the checker finds that $name", async (bug) => {
+  test.for(bugs)("the checker finds that $name", async (bug) => {
     const service = await startKillable(bug.changes);
     const isFound = async (from: number): Promise<boolean> => {
       const histories = await record(service, `${seed}-${from}`, 3);

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import pg from "pg";
 import { expect, test, vi } from "vitest";
 import { processesIn, runs } from "../../../service/runtime/postgres/processes.ts";
-import { isThorough } from "../../support/extent.mts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { diceOf } from "../../support/organizations.ts";
 import { hang } from "../../support/patience.mts";
@@ -14,7 +13,7 @@ import { caller, type Call } from "../client.ts";
 import { folder, foreground, released } from "../command.ts";
 import { requestsOfClusters, type Ready } from "./servers.ts";
 
-const rounds = isThorough ? 30 : 3;
+const rounds = 30;
 /** `SEED=… npx vitest …` draws the rounds of another seed. */
 const seed = process.env["SEED"] ?? "20260101";
 
@@ -216,7 +215,7 @@ test("a kill at any time of a creation, backup, restore, fork or deletion leaves
   };
   const rowsIn = async (ready: Ready) => (await (await app.connect(ready)).query("SELECT id FROM items")).rows;
   for (const kind of ["create", "backUp", "restore", "fork", "remove"] as const)
-    for (const { name, has } of moments[kind].slice(0, isThorough ? undefined : 1)) {
+    for (const { name, has } of moments[kind]) {
       const because = `killed at ${name} of ${kind}`;
       const id = await begin[kind]();
       await vi.waitFor(() => expect(has(app.pathOf, id), because).toBe(true), { timeout: hang, interval: 1 });
