@@ -62,6 +62,10 @@ export const parentDeletionError = (parent: string, guarded: readonly string[]):
 export const deleteBeforeReplaceAdvice =
   "If this resource owns the existing object and you replace it by `--replace` or `taint`, set deleteBeforeReplace: true in the resource's options.";
 
+/** The same in a replacement: an original whose deletion is pending holds the name until a run succeeds. */
+export const pendingDeletionAdvice =
+  "If this resource had that name before, an earlier replacement has not deleted its object yet: run up once with the previous inputs, which deletes it, and then make this change.";
+
 /** The error if a protected object would be deleted. */
 export const protectedDeletionError = (resource: Resource, id: string): MachinesError =>
   new MachinesError(

@@ -88,6 +88,10 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
       ),
     ),
   ),
+  // Its replacement is under another name, and the program returns to the first name before the original is deleted.
+  "an original whose deletion is pending, and whose name is wanted again": [
+    story([slot("App", { life: [6, 0, 6, 0] }), slot("Machine")], up(), up({ force: "replace", sibling: true }), up()),
+  ],
   "a renamed App with volumes": [
     { ...story([slot("Volume", { isGuarded: true })], up(), up(), same()), apps: [false, true, false, false] },
   ],

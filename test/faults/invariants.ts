@@ -1,5 +1,6 @@
 // Invariants that must remain true whatever fault occurs.
 import { ApiError, MachinesError, messageOf } from "../../provider/client/errors.ts";
+import { pendingDeletionAdvice } from "../../provider/core/dataLoss.ts";
 import { resources } from "../../provider/registry.ts";
 import { operationsById } from "../../service/faults/faults.ts";
 import type { Audited, Service } from "../../service/index.ts";
@@ -33,6 +34,15 @@ export const isRefusal = (error: unknown): boolean =>
   error instanceof EngineRefused ||
   ((error instanceof CheckFailed || (error instanceof MachinesError && error.code === "refused")) &&
     /allowDataLoss|deletionProtection|forceDestroy/.test(messageOf(error)));
+
+/** Whether a create was refused because the original of an earlier replacement, whose deletion is pending, has the name. */
+export const isHeldByOriginal = (
+  { verb, type, name, error }: Step & { error?: unknown },
+  { resources: all }: Stack,
+): boolean =>
+  verb === "create" &&
+  messageOf(error).includes(pendingDeletionAdvice) &&
+  all.some((kept) => kept.type === type && kept.name === name && kept.mark === "leaving");
 
 /** I5, I6: failures are reported correctly, and no secret is printed. */
 export function judgeReport(

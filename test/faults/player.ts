@@ -22,7 +22,7 @@ import { emptyStack, stateDelete, taint, unprotect, type Declared, type Kept } f
 import { resourceOf, withSimulation, type ProviderProcess, type Simulation } from "../support/simulation.ts";
 import { isTrouble, liesOf, noTrouble, type Interference, type Trouble } from "./faultPlans.ts";
 import { inState, isClaimed, linesOf, onService } from "./inventory.ts";
-import { Broken, isRefusal, judgeAudit, judgeMade, judgeReport, judgeStep } from "./invariants.ts";
+import { Broken, isHeldByOriginal, isRefusal, judgeAudit, judgeMade, judgeReport, judgeStep } from "./invariants.ts";
 import { isKind, kindNames } from "./kinds.ts";
 import { isGuarded, isProtected, judgeValues, Ledger } from "./ledger.ts";
 import { OtherClient } from "./others.ts";
@@ -329,13 +329,30 @@ class Run {
       ...special,
       program,
     });
-    if (!report || failures(report).length > 0) return report;
+    if (!report) return report;
+    const held = failures(report).filter((step) => isHeldByOriginal(step, this.#stack));
+    if (held.length > 0) return this.#upAfterOriginals(new Set(held.map(({ name }) => name)), program, special);
+    if (failures(report).length > 0) return report;
     const { targets } = asked ?? {};
     // What an up does not target may still lack what a refused run before it has deleted.
     const promised = targets === undefined ? program : program.filter(({ name }) => targets.includes(name));
     if (!liesOf(trouble)) judgeValues(promised, this.#stack, this.#simulation.service.service, this.#unsure);
     this.#isSteady = targets === undefined;
     return report;
+  }
+
+  /** As the message of the refused run says: an up with the previous inputs, which deletes the originals, and then the program. */
+  async #upAfterOriginals(
+    names: ReadonlySet<string>,
+    program: readonly Declared[],
+    special: Special,
+  ): Promise<Report | undefined> {
+    const previous = program.map((declared) => {
+      const kept = this.#stack.resources.find(({ name, mark }) => name === declared.name && mark === undefined);
+      return kept && names.has(declared.name) ? { ...declared, inputs: kept.inputs } : declared;
+    });
+    await this.#upTo(previous);
+    return this.#upTo(program, noTrouble, special);
   }
 
   /** A run with the endpoint of another, empty service: it must not forget, create or replace anything. */
@@ -446,7 +463,7 @@ class Run {
     this.#sightings.close(report);
     if (name === "refresh" && !isTrouble(trouble) && failures(report).length === 0) this.#unsure.clear();
     const failed = failures(report).filter(
-      ({ name: one, error }) => one !== failing && !(mayRefuse && isRefusal(error)),
+      (step) => step.name !== failing && !(mayRefuse && isRefusal(step.error)) && !isHeldByOriginal(step, this.#stack),
     );
     if (this.#calmSoFar) this.#demand(name, failed);
     // A step that was under way when the program was refused is not in the report.

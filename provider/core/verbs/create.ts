@@ -1,7 +1,7 @@
 // The verb create.
 import { confirmAnyPlace } from "../../client/existence.ts";
 import { ApiError, MachinesError } from "../../client/errors.ts";
-import { deleteBeforeReplaceAdvice } from "../dataLoss.ts";
+import { deleteBeforeReplaceAdvice, pendingDeletionAdvice } from "../dataLoss.ts";
 import { PartialStateError } from "../partialState.ts";
 import { contextOf, type Call, type Resource, type Values } from "../resource.ts";
 import type { Run } from "../run/run.ts";
@@ -42,18 +42,22 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
     const create = () => resource.create({ ...call, inputs: toSend(run, resource, inputs), owner });
     return found(await quotingPrograms(run, create));
   } catch (error) {
-    if (!(error instanceof PartialStateError)) throw withForce(run, resource, owner, error);
+    if (!(error instanceof PartialStateError)) throw withOriginal(run, resource, owner, error);
     const { id, state } = found(error.live);
     throw reporting(run, resource, owner, new InitializationFailed(id, state, error));
   }
 }
 
-/** The original may hold the taken name or volume. The engine does not mention it in a forced replacement. */
-function withForce(run: Run, resource: Resource, owner: string | undefined, error: unknown): unknown {
+/**
+ * The original may hold the taken name or volume. The engine does not mention it in a forced replacement; and it says nothing of one
+ * whose deletion is pending.
+ */
+function withOriginal(run: Run, resource: Resource, owner: string | undefined, error: unknown): unknown {
   const isTaken = error instanceof ApiError && [409, 412, 422].includes(error.status);
   const mayBeOwn = resource.uniqueBy.length > 0 || resource.sharesWith !== undefined;
-  if (!isTaken || !mayBeOwn || run.program.isInState(owner)) return error;
-  return new MachinesError(error.code, `${error.message} ${deleteBeforeReplaceAdvice}`, { cause: error });
+  if (!isTaken || !mayBeOwn) return error;
+  const advice = run.program.isInState(owner) ? pendingDeletionAdvice : deleteBeforeReplaceAdvice;
+  return new MachinesError(error.code, `${error.message} ${advice}`, { cause: error });
 }
 
 /**
