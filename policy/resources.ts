@@ -1551,7 +1551,7 @@ export interface FleetInputs {
   volume?: FleetVolume | undefined;
   /** Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`. */
   deleteVolumes?: boolean | undefined;
-  /** Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it. */
+  /** Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it. */
   minSecretsVersion?: number | undefined;
   /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed. */
   memoryLimitMb?: number | undefined;
@@ -1597,7 +1597,7 @@ export interface FleetOutputs {
   volume?: FleetVolume | undefined;
   /** Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`. */
   deleteVolumes: boolean;
-  /** Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it. */
+  /** Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it. */
   minSecretsVersion?: number | undefined;
   /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed. */
   memoryLimitMb?: number | undefined;
@@ -1703,7 +1703,7 @@ export interface MachineInputs {
   cordoned?: boolean | undefined;
   /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed. */
   memoryLimitMb?: number | undefined;
-  /** Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it. */
+  /** Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it. */
   minSecretsVersion?: number | undefined;
   /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that. */
   restart?: RestartTriggers | undefined;
@@ -1739,7 +1739,7 @@ export interface MachineOutputs {
   cordoned: boolean;
   /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed. */
   memoryLimitMb?: number | undefined;
-  /** Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it. */
+  /** Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it. */
   minSecretsVersion?: number | undefined;
   /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that. */
   restart?: RestartTriggers | undefined;

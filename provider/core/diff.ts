@@ -43,10 +43,11 @@ export function diffInputs(resource: Resource, state: Values, news: Values): Dif
   return { changes, replaces, deleteBeforeReplace: mustDeleteFirst(resource, state, news) };
 }
 
-/** R1: whether a change is sent. Behaviour inputs and their parts are not. */
-export function isSent(resource: Resource, { path }: Pick<Change, "path">): boolean {
+/** R1: whether a change is sent. Behaviour inputs and their parts are not, nor is a lower bound that is removed: it requires nothing. */
+export function isSent(resource: Resource, { path, kind }: Pick<Change, "path" | "kind">): boolean {
   const [name = "", ...rest] = path;
   let field = resource.inputFields[String(name)];
+  if (field?.meta.format === "greatest" && kind === "delete") return false;
   for (const part of rest) {
     if (!field || kindOf(field) === "behaviour") break;
     field = fieldAt(field, part);

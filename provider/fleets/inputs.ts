@@ -142,7 +142,7 @@ export const inputs = z.object({
     .optional()
     .meta({ format: "greatest" })
     .describe(
-      "Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.",
+      "Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.",
     ),
   memoryLimitMb: optional(
     z.int().min(1),

@@ -62,7 +62,7 @@ export const inputs = z.object({
     .optional()
     .meta({ format: "greatest" })
     .describe(
-      "Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.",
+      "Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.",
     ),
   restart: restart
     .optional()

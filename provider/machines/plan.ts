@@ -261,8 +261,8 @@ export const onlyOptionsChanged = (changes: readonly Change[], old: Triggers, ne
 /** Whether an update interrupts a Machine that is to run: for a new version, or for a restart. */
 export const interrupts = (changes: readonly Change[], old: Triggers, wanted: WantedMachine): boolean =>
   (wanted.state ?? "started") === "started" &&
-  (changes.some(({ path: [first, second] }) =>
-    first === "config" ? second !== "metadata" : first === "minSecretsVersion",
+  (changes.some(({ path: [first, second], kind }) =>
+    first === "config" ? second !== "metadata" : first === "minSecretsVersion" && kind !== "delete",
   ) ||
     actionsFor(old, wanted).includes("restart"));
 

@@ -92,7 +92,7 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly memoryLimitMb: pulumi.Output<number | undefined>;
     /**
-     * Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+     * Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
      */
     declare public readonly minSecretsVersion: pulumi.Output<number | undefined>;
     /**
@@ -284,7 +284,7 @@ export interface FleetArgs {
      */
     memoryLimitMb?: pulumi.Input<number | undefined>;
     /**
-     * Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+     * Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
      */
     minSecretsVersion?: pulumi.Input<number | pulumi.Input<number>[] | undefined>;
     /**

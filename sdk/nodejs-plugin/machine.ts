@@ -86,7 +86,7 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public readonly minHealthySeconds: pulumi.Output<number | undefined>;
     /**
-     * Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+     * Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
      */
     declare public readonly minSecretsVersion: pulumi.Output<number | undefined>;
     /**
@@ -249,7 +249,7 @@ export interface MachineArgs {
      */
     minHealthySeconds?: pulumi.Input<number | undefined>;
     /**
-     * Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+     * Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
      */
     minSecretsVersion?: pulumi.Input<number | pulumi.Input<number>[] | undefined>;
     /**

@@ -41,7 +41,7 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly volume: pulumi.Output<output.FleetVolume | undefined>;
   /** Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`. */
   declare readonly deleteVolumes: pulumi.Output<boolean>;
-  /** Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it. */
+  /** Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it. */
   declare readonly minSecretsVersion: pulumi.Output<number | undefined>;
   /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed. */
   declare readonly memoryLimitMb: pulumi.Output<number | undefined>;
@@ -116,7 +116,7 @@ export interface FleetArgs {
   volume?: pulumi.Input<input.FleetVolume> | undefined;
   /** Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`. */
   deleteVolumes?: pulumi.Input<boolean> | undefined;
-  /** Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it. */
+  /** Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it. */
   minSecretsVersion?: pulumi.Input<number | pulumi.Input<number>[]> | undefined;
   /** Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed. */
   memoryLimitMb?: pulumi.Input<number> | undefined;

@@ -36,7 +36,7 @@ export class Machine extends pulumi.CustomResource {
   declare readonly cordoned: pulumi.Output<boolean>;
   /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed. */
   declare readonly memoryLimitMb: pulumi.Output<number | undefined>;
-  /** Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it. */
+  /** Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it. */
   declare readonly minSecretsVersion: pulumi.Output<number | undefined>;
   /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that. */
   declare readonly restart: pulumi.Output<output.RestartTriggers | undefined>;
@@ -100,7 +100,7 @@ export interface MachineArgs {
   cordoned?: pulumi.Input<boolean> | undefined;
   /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed. */
   memoryLimitMb?: pulumi.Input<number> | undefined;
-  /** Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it. */
+  /** Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it. */
   minSecretsVersion?: pulumi.Input<number | pulumi.Input<number>[]> | undefined;
   /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone. A Machine that gets a new version is restarted by that. */
   restart?: pulumi.Input<input.RestartTriggers> | undefined;

@@ -5,7 +5,7 @@ import { contract, type OperationWithBody } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
 import { requestExamples } from "../../service/openapi/examples.ts";
 import { makeCertificate } from "../support/certificates.ts";
-import { ofAdminRoutes, ofOperations, ofRoutes, ofValues, type Decision } from "./decisions.ts";
+import { ofAdminRoutes, ofOperations, ofRoutes, ofValues, putsByName, type Decision } from "./decisions.ts";
 import { send, senders, type Sender } from "./senders.ts";
 import { openShop, type Registered, type Shop } from "./shop.ts";
 
@@ -179,4 +179,21 @@ test.each(Object.entries(senders))("F95: %s may use what was decided, and nothin
   expect(await everything(shop, inContract)).toBe(before);
   const changes = allowed.filter(({ method }) => !reads.has(method)).sort((a, b) => rank(a) - rank(b));
   for (const one of changes) expectDone(one, await ask(one), sender);
+});
+
+test("F95: what an App has is not found through another App", async () => {
+  const shop = await openShop();
+  const inContract = operationsOf(shop);
+  const before = await everything(shop, inContract);
+  const within = operations.filter(
+    ({ id, path }) => path.includes("{app_name}") && path.split("{").length > 2 && !putsByName.includes(id),
+  );
+  const across = operationsOf({ ...shop, params: { ...shop.params, app_name: "other" } });
+  for (const { id } of within)
+    for (const { name, method, path, body } of across.filter((one) => one.name.split(" ")[0] === id)) {
+      const { status, text } = await send(shop.url, method, path, { authorization: "Bearer owner" }, body);
+      expect([name, status], text).toEqual([name, 404]);
+      expect([name, foreignIn(text, ["other", "acme"])], text).toEqual([name, []]);
+    }
+  expect(await everything(shop, inContract)).toBe(before);
 });

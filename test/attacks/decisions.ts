@@ -138,3 +138,9 @@ export const ofRoutes = byName(routes);
 
 /** The decisions about the routes of the admin listener. */
 export const ofAdminRoutes = byName(adminRoutes);
+
+/** Operations that put something under a name of the caller: through another App, they put something else there. */
+export const putsByName: readonly string[] = `
+    secrets.set secretKeys.set secretKeys.generate`
+  .trim()
+  .split(/\s+/);

@@ -28,6 +28,7 @@ lifecycle("CertificateValidation", {
   changes: () =>
     Promise.resolve([
       { set: { triggers: { certificate: "two" } }, expect: "update" },
+      { set: { triggers: undefined }, expect: "update" },
       { set: { app: "other-valid" }, expect: "replace", diffOnly: true },
       { set: { hostname: "life-valid/app.example.com" }, expect: "replace" },
       // A hostname belongs to one App at a time.

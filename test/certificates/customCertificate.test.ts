@@ -35,6 +35,7 @@ lifecycle("CustomCertificate", {
       { set: { privateKeyWo: "not a key" }, expect: "refused" },
       { set: { privateKeyWo: undefined }, expect: "same" },
       { set: { fullchain: again.fullchain, privateKeyWo: again.privateKey }, expect: "update" },
+      { set: { privateKeyVersion: undefined }, expect: "update" },
       { set: { hostname: "*.example.com" }, expect: "replace" },
       // The hostname belongs to one App at a time.
       { set: { app: "other-custom" }, expect: "delete-replace" },

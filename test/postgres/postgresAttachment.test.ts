@@ -39,6 +39,9 @@ lifecycle("PostgresAttachment", {
       { set: { user: "other" }, expect: "update", diffOnly: true },
       { set: { password: "password" }, expect: "update" },
       { set: { database: `${cluster}/database/shop` }, expect: "update" },
+      { set: { password: undefined }, expect: "update" },
+      { set: { user: undefined, database: undefined, uri: "postgres://elsewhere" }, expect: "update" },
+      { set: { secretName: undefined, uri: undefined }, expect: "update" },
     ];
   },
   drift: [

@@ -15,6 +15,7 @@ lifecycle("PostgresUser", {
     { set: { role: "reader" }, expect: "update" },
     { set: { rotationTriggers: { month: "2026-01" } }, expect: "update" },
     { set: { rotationTriggers: { month: "2026-02" }, role: "schema_admin" }, expect: "update" },
+    { set: { rotationTriggers: undefined }, expect: "no request" },
     { set: { killSessions: true }, expect: "no request" },
     { set: { username: "berta" }, expect: "replace" },
     { set: { cluster: await another(service) }, expect: "replace" },

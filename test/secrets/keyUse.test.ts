@@ -23,7 +23,9 @@ const life = (type: string, appName: string): Life => ({
     Promise.resolve([
       { set: { plaintext: text("two") }, expect: "update" },
       ...(type === "hs256" ? [] : [{ set: { associatedData: text("with") }, expect: "update" as const }]),
+      { set: { associatedData: undefined }, expect: type === "hs256" ? "same" : "update" },
       { set: { keyUpdatedAt: "2026-01-01T00:00:00Z" }, expect: "update" },
+      { set: { keyUpdatedAt: undefined }, expect: "update" },
       { set: { key: "TWO" }, expect: "replace" },
       { set: { app: `${appName}-2` }, expect: "replace" },
     ]),

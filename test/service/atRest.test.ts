@@ -3,9 +3,13 @@ import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import { contract } from "../../api/index.ts";
+import type { Operation } from "../../api/operation.ts";
+import { fieldOf } from "../../api/schema.ts";
 import { createService } from "../../service/index.ts";
 import { startService, type TestService } from "../support/startService.ts";
 import { makeCertificate } from "../support/certificates.ts";
+import { secretsIn } from "../support/secretFields.ts";
 import { caller } from "./client.ts";
 
 const folders: string[] = [];
@@ -75,6 +79,23 @@ test("no secret, key, password, private key or token is in any file, during and 
   expectClean(folder, secrets);
   await service.close();
   expectClean(folder, secrets);
+});
+
+/** Operations with a secret in their body that they store. */
+const storing = Object.values(contract)
+  .flatMap((group) => Object.values(group as Record<string, Operation>))
+  .filter(({ body }) => body !== undefined && secretsIn(fieldOf(body)).length > 0)
+  .map(({ id }) => id)
+  // The first ones use a key; the last one refuses a value.
+  .filter((id) => !/\.(encrypt|decrypt|sign|verify|generate)$/.test(id));
+
+test("every operation that stores a secret has stored one in the folder that is searched", async () => {
+  const { service, call } = await start(newFolder());
+  await fill(call);
+  const done = service.service.audit.after(0).filter(({ status }) => status !== null && status < 300);
+  const used = new Set(done.map(({ operation }) => operation));
+  expect(storing.length).toBeGreaterThan(3);
+  expect(storing.filter((id) => !used.has(id))).toEqual([]);
 });
 
 test("only the user can read the folder, and every file with a secret", async () => {

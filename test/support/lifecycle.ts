@@ -238,7 +238,24 @@ export function lifecycle(
 
     test("every input has been changed", async () => {
       const changed = new Set((await changes(service)).flatMap(({ set }) => Object.keys(set)));
-      expect(Object.keys(resource.inputFields).filter((name) => !changed.has(name))).toEqual([]);
+      const open = Object.keys(resource.inputFields).filter((name) => !changed.has(name));
+      expect(open, "inputs that `changes` sets nowhere").toEqual([]);
+    });
+
+    test("every optional input has been removed", async () => {
+      const removed = new Set(
+        (await changes(service)).flatMap(({ set }) => Object.keys(set).filter((name) => set[name] === undefined)),
+      );
+      const open = Object.entries(resource.inputFields).filter(
+        ([name, field]) =>
+          field.optional &&
+          field.default === undefined &&
+          kindOf(field) === "default" &&
+          !resource.replaceOn.includes(name) &&
+          !removed.has(name),
+      );
+      const names = open.map(([name]) => name);
+      expect(names, "optional inputs that no change removes").toEqual([]);
     });
 
     test("a refresh shows outside changes, and an update repairs them", async () => {
@@ -268,7 +285,8 @@ export function lifecycle(
           !Object.hasOwn(steady, name) &&
           !seen.has(name),
       );
-      expect(open.map(([name]) => name)).toEqual([]);
+      const names = open.map(([name]) => name);
+      expect(names, "inputs that `drift` shows nowhere, and for which `steady` has no reason").toEqual([]);
     });
 
     const importTest = importRefused === undefined ? test : () => undefined;

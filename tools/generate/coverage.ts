@@ -26,7 +26,7 @@ const testsIn = (folder: string): { path: string; text: string }[] =>
     .map((name) => ({ path: `${folder}/${name}`, text: readFileSync(join(folder, name), "utf8") }));
 
 /** The file that declares a type or a function. */
-function fileOf(root: string, name: string): string {
+export function fileOf(root: string, name: string): string {
   const found = families
     .flatMap((family) => [`${camel(name)}.ts`, "functions.ts"].map((file) => join(root, "provider", family, file)))
     .find((path) => declares(path, camel(name)));

@@ -15,11 +15,21 @@ const call = /\(\s*"(GET|POST|PUT|PATCH|DELETE)",\s*(?:"([^"]*)"|`([^`]*)`|(\w+)
 /** Paths of lists by the name of the variable that stands for one. */
 type Lists = ReadonlyMap<string, string>;
 
+/** Paths that a file names: `const at = "/orgs/personal/machines"`. */
+const pathsIn = (text: string): Lists =>
+  new Map(
+    [...text.matchAll(/\bconst (\w+) = (?:"(\/[^"]*)"|`((?:\/|\$\{)[^`]*)`)/g)].map(
+      ([, name = "", quoted, template]) => [name, quoted ?? template ?? ""],
+    ),
+  );
+
 /** `${machines}/${id}/stop` as segments. */
-function segmentsOf(path: string, lists: Lists): (string | undefined)[] {
-  const plain = path
+function segmentsOf(path: string, lists: Lists, named: Lists): (string | undefined)[] {
+  const begin = /^\$\{(\w+)\}/;
+  const full = path.replace(begin, (whole, name: string) => named.get(name) ?? whole);
+  const plain = full
     .replace(/\?.*$/, "")
-    .replace(/^\$\{(\w+)\}/, (_, name: string) => (lists.has(name) ? (lists.get(name) ?? "") : "\0"));
+    .replace(begin, (_, name: string) => (lists.has(name) ? (lists.get(name) ?? "") : "\0"));
   return plain
     .replace(/\$\{[^}]*\}/g, "\0")
     .split("/")
@@ -31,9 +41,10 @@ function segmentsOf(path: string, lists: Lists): (string | undefined)[] {
 const asksAll = new Set(["openapi.test.ts", "schemathesis.test.ts"]);
 
 function askedIn(text: string, lists: Lists): Asked[] {
+  const named = pathsIn(text);
   return [...text.matchAll(call)].map(([, method = "", quoted, template, variable]) => ({
     method,
-    segments: segmentsOf(quoted ?? template ?? `\${${variable}}`, lists),
+    segments: segmentsOf(quoted ?? template ?? `\${${variable}}`, lists, named),
   }));
 }
 
@@ -95,6 +106,11 @@ export function serviceCoverage(root: string): string {
     ];
     return `| ${cells.join(" | ")} |`;
   };
+  const untested = Object.entries(contract).filter(
+    ([, of]) => !(Object.values(of) as Operation[]).some((row) => testsOf(row).includes("(../test/service/spec/")),
+  );
+  if (untested.length > 0)
+    throw new Error(`no test in test/service/spec requests ${untested.map(([group]) => group).join(", ")}`);
   const sections = Object.entries(contract).map(([group, of]) => {
     const head = "| operation | request | done | failures | tests |\n|---|---|---|---|---|";
     return `## ${group}\n\n${head}\n${(Object.values(of) as Operation[]).map(line).join("\n")}\n`;

@@ -53,7 +53,7 @@ class FleetArgs:
         :param pulumi.Input[_builtins.bool] delete_volumes: Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
         :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
-        :param Any min_secrets_version: Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+        :param Any min_secrets_version: Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it, for example `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
         :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`.
         :param pulumi.Input[_builtins.str] pass_deadline: Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
@@ -209,7 +209,7 @@ class FleetArgs:
     @pulumi.getter(name="minSecretsVersion")
     def min_secrets_version(self) -> Optional[Any]:
         """
-        Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+        Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
         """
         return pulumi.get(self, "min_secrets_version")
 
@@ -416,7 +416,7 @@ class Fleet(pulumi.CustomResource):
         :param pulumi.Input[_builtins.bool] delete_volumes: Whether a Machine's volume is deleted with the Machine when the fleet shrinks or is deleted. The data is lost then. Default: `false`.
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, 'Region']]]] fallback_regions: Regions to try in this order when a region has no room for a Machine. Such a Machine counts for the region in which it was wanted.
         :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
-        :param Any min_secrets_version: Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+        :param Any min_secrets_version: Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 40 of `a-z`, `0-9` and `-`, unique among the App's fleets. Its Machines are named after it, for example `web-ams-1`. The resource's name when left out. Changing it replaces the fleet.
         :param pulumi.Input[Union[_builtins.str, 'FleetOnFailure']] on_failure: What happens when a rollout fails: a Machine does not run or pass its checks, or there is no progress for `progressDeadline`. `"stop"` changes no other Machine, and the next update continues. `"rollback"` gives all Machines the last configuration that all of them ran. The update fails in both cases. Default: `"stop"`.
         :param pulumi.Input[_builtins.str] pass_deadline: Time for the checks of a running Machine to pass; the rest of `progressDeadline` when left out.
@@ -699,7 +699,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="minSecretsVersion")
     def min_secrets_version(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+        Lowest version of the App's secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
         """
         return pulumi.get(self, "min_secrets_version")
 

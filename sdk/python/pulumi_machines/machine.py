@@ -48,7 +48,7 @@ class MachineArgs:
         :param pulumi.Input[_builtins.bool] force_destroy: Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
         :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
         :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
-        :param Any min_secrets_version: Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+        :param Any min_secrets_version: Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
         :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`.
         :param pulumi.Input[_builtins.bool] recreate: Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
@@ -185,7 +185,7 @@ class MachineArgs:
     @pulumi.getter(name="minSecretsVersion")
     def min_secrets_version(self) -> Optional[Any]:
         """
-        Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+        Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
         """
         return pulumi.get(self, "min_secrets_version")
 
@@ -325,7 +325,7 @@ class Machine(pulumi.CustomResource):
         :param pulumi.Input[_builtins.bool] force_destroy: Allows the deletion to kill the Machine if stopping it fails. Default: `false`.
         :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is not changed.
         :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that the Machine must keep running after it was created, updated or started and its checks have passed, 0 to 3600. If its program ends within this time, the operation fails, even if the program is started again. When left out, it is 0 if the operation waits for checks, and otherwise `machines:minHealthySeconds`, which is 3. One Machine of a run is watched for all of this time. Others with the same image and command that start later are watched for at most a third of a second. Machines that end by themselves are not watched.
-        :param Any min_secrets_version: Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+        :param Any min_secrets_version: Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
         :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks. `"keep"` leaves it in place, and the next update repairs it. `"rollback"` restores the previous configuration; a third of the update's time is reserved for that. The update fails in both cases. Default: `"keep"`.
         :param pulumi.Input[_builtins.bool] recreate: Whether the next update creates a Machine with `config.autoDestroy` again after it has ended and destroyed itself. Otherwise its work counts as done. Default: `false`.
@@ -572,7 +572,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="minSecretsVersion")
     def min_secrets_version(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+        Lowest version of the App's secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
         """
         return pulumi.get(self, "min_secrets_version")
 

@@ -213,14 +213,14 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.memoryLimitMb);
     }
     /**
-     * Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+     * Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
      * 
      */
     @Export(name="minSecretsVersion", refs={Integer.class}, tree="[0]")
     private Output</* @Nullable */ Integer> minSecretsVersion;
 
     /**
-     * @return Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+     * @return Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
      * 
      */
     public Output<Optional<Integer>> minSecretsVersion() {

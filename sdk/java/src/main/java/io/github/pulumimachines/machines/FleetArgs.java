@@ -132,14 +132,14 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+     * Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
      * 
      */
     @Import(name="minSecretsVersion")
     private @Nullable Output<Either<Integer,List<Integer>>> minSecretsVersion;
 
     /**
-     * @return Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+     * @return Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
      * 
      */
     public Optional<Output<Either<Integer,List<Integer>>>> minSecretsVersion() {
@@ -553,7 +553,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
          * 
          * @return builder
          * 
@@ -564,7 +564,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
          * 
          * @return builder
          * 
@@ -574,7 +574,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
          * 
          * @return builder
          * 
@@ -584,7 +584,7 @@ public final class FleetArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout. The service does not return it.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machines must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it begins a rollout; removing it changes nothing. The service does not return it.
          * 
          * @return builder
          * 

@@ -196,14 +196,14 @@ public class Machine extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.minHealthySeconds);
     }
     /**
-     * Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+     * Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
      * 
      */
     @Export(name="minSecretsVersion", refs={Integer.class}, tree="[0]")
     private Output</* @Nullable */ Integer> minSecretsVersion;
 
     /**
-     * @return Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+     * @return Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
      * 
      */
     public Output<Optional<Integer>> minSecretsVersion() {

@@ -133,14 +133,14 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+     * Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
      * 
      */
     @Import(name="minSecretsVersion")
     private @Nullable Output<Either<Integer,List<Integer>>> minSecretsVersion;
 
     /**
-     * @return Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+     * @return Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
      * 
      */
     public Optional<Output<Either<Integer,List<Integer>>>> minSecretsVersion() {
@@ -464,7 +464,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
          * 
          * @return builder
          * 
@@ -475,7 +475,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
          * 
          * @return builder
          * 
@@ -485,7 +485,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
          * 
          * @return builder
          * 
@@ -495,7 +495,7 @@ public final class MachineArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it. The service does not return it.
+         * @param minSecretsVersion Lowest version of the App&#39;s secrets that the Machine must see: the `version` of an AppSecrets or a Secret, or a list of versions, of which the greatest counts. Changing it creates a new version of the Machine, so that rotated secrets reach it; removing it changes nothing. The service does not return it.
          * 
          * @return builder
          * 
