@@ -35,14 +35,16 @@ export const isRefusal = (error: unknown): boolean =>
   ((error instanceof CheckFailed || (error instanceof MachinesError && error.code === "refused")) &&
     /allowDataLoss|deletionProtection|forceDestroy/.test(messageOf(error)));
 
-/** Whether a create was refused because the original of an earlier replacement, whose deletion is pending, has the name. */
-export const isHeldByOriginal = (
-  { verb, type, name, error }: Step & { error?: unknown },
-  { resources: all }: Stack,
-): boolean =>
-  verb === "create" &&
-  messageOf(error).includes(pendingDeletionAdvice) &&
-  all.some((kept) => kept.type === type && kept.name === name && kept.mark === "leaving");
+/** The creates that were refused because the original of an earlier replacement, whose deletion is pending, has the name. */
+export const heldByOriginals = (report: Report, { resources: all }: Stack): Report =>
+  report.filter(
+    ({ verb, type, name, error }) =>
+      verb === "create" &&
+      messageOf(error).includes(pendingDeletionAdvice) &&
+      // With --continue-on-error, the run deletes the original after the refusal.
+      (all.some((kept) => kept.type === type && kept.name === name && kept.mark === "leaving") ||
+        report.some((step) => step.verb === "delete" && step.name === name && step.error === undefined)),
+  );
 
 /** I5, I6: failures are reported correctly, and no secret is printed. */
 export function judgeReport(

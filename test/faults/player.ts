@@ -22,7 +22,7 @@ import { emptyStack, stateDelete, taint, unprotect, type Declared, type Kept } f
 import { resourceOf, withSimulation, type ProviderProcess, type Simulation } from "../support/simulation.ts";
 import { isTrouble, liesOf, noTrouble, type Interference, type Trouble } from "./faultPlans.ts";
 import { inState, isClaimed, linesOf, onService } from "./inventory.ts";
-import { Broken, isHeldByOriginal, isRefusal, judgeAudit, judgeMade, judgeReport, judgeStep } from "./invariants.ts";
+import { Broken, heldByOriginals, isRefusal, judgeAudit, judgeMade, judgeReport, judgeStep } from "./invariants.ts";
 import { isKind, kindNames } from "./kinds.ts";
 import { isGuarded, isProtected, judgeValues, Ledger } from "./ledger.ts";
 import { OtherClient } from "./others.ts";
@@ -330,7 +330,7 @@ class Run {
       program,
     });
     if (!report) return report;
-    const held = failures(report).filter((step) => isHeldByOriginal(step, this.#stack));
+    const held = heldByOriginals(report, this.#stack);
     if (held.length > 0) return this.#upAfterOriginals(new Set(held.map(({ name }) => name)), program, special);
     if (failures(report).length > 0) return report;
     const { targets } = asked ?? {};
@@ -347,11 +347,16 @@ class Run {
     program: readonly Declared[],
     special: Special,
   ): Promise<Report | undefined> {
-    const previous = program.map((declared) => {
-      const kept = this.#stack.resources.find(({ name, mark }) => name === declared.name && mark === undefined);
-      return kept && names.has(declared.name) ? { ...declared, inputs: kept.inputs } : declared;
-    });
-    await this.#upTo(previous);
+    const previous = program
+      .filter(({ name }) => name !== failing)
+      .map((declared) => {
+        const kept = this.#stack.resources.find(({ name, mark }) => name === declared.name && mark === undefined);
+        return kept && names.has(declared.name) ? { ...declared, inputs: kept.inputs } : declared;
+      });
+    const report = await this.#upTo(previous);
+    const isHeld = this.#stack.resources.some(({ name, mark }) => mark === "leaving" && names.has(name));
+    if (isHeld && this.#calmSoFar) throw new Broken(`the original of ${[...names].join()} is not deleted`);
+    if (isHeld) return report;
     return this.#upTo(program, noTrouble, special);
   }
 
@@ -462,8 +467,9 @@ class Run {
     judgeMade(report, this.#stack, service.service);
     this.#sightings.close(report);
     if (name === "refresh" && !isTrouble(trouble) && failures(report).length === 0) this.#unsure.clear();
+    const held = heldByOriginals(report, this.#stack);
     const failed = failures(report).filter(
-      (step) => step.name !== failing && !(mayRefuse && isRefusal(step.error)) && !isHeldByOriginal(step, this.#stack),
+      (step) => step.name !== failing && !(mayRefuse && isRefusal(step.error)) && !held.includes(step),
     );
     if (this.#calmSoFar) this.#demand(name, failed);
     // A step that was under way when the program was refused is not in the report.
