@@ -56,7 +56,7 @@ lifecycle("MachineCommand", {
       { set: { triggers: undefined }, expect: "update" },
       { set: { update: undefined }, expect: "update", then: { stdout: "again\n" } },
       { set: { create: undefined, update: ["cat"] }, expect: "update" },
-      { set: { create: ["echo", "again"] }, expect: "update" },
+      { set: { create: ["echo", "again"], update: undefined }, expect: "update", then: { stdout: "again\n" } },
       { set: { delete: ["true"] }, expect: "no request" },
       { set: { update: ["true"] }, expect: "update", diffOnly: true },
       { set: { app }, expect: "replace", diffOnly: true },

@@ -42,6 +42,7 @@ lifecycle("PostgresAttachment", {
       { set: { password: undefined }, expect: "update" },
       { set: { user: undefined, database: undefined, uri: "postgres://elsewhere" }, expect: "update" },
       { set: { secretName: undefined, uri: undefined }, expect: "update" },
+      { set: { secretName: "DATABASE_URL", user: `${cluster}/user/anna` }, expect: "update" },
     ];
   },
   drift: [

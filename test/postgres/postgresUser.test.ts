@@ -15,7 +15,7 @@ lifecycle("PostgresUser", {
     { set: { role: "reader" }, expect: "update" },
     { set: { rotationTriggers: { month: "2026-01" } }, expect: "update" },
     { set: { rotationTriggers: { month: "2026-02" }, role: "schema_admin" }, expect: "update" },
-    { set: { rotationTriggers: undefined }, expect: "no request" },
+    { set: { rotationTriggers: undefined }, expect: "update" },
     { set: { killSessions: true }, expect: "no request" },
     { set: { username: "berta" }, expect: "replace" },
     { set: { cluster: await another(service) }, expect: "replace" },
