@@ -5,6 +5,7 @@ const units = [
   ["hour", 3_600_000],
   ["minute", 60_000],
 ] as const;
+
 /** A moment in its largest unit, such as `3 minutes ago`. Within a minute it is `just now`. */
 export function ago(at: number, now: number): string {
   // The clock of a service can be ahead, because the admin listener moves it.

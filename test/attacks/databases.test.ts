@@ -67,7 +67,7 @@ thoroughTest(
     const extensions = `${base}/databases/fly-db/extensions`;
     expect((await call("POST", extensions, { name: "hstore" })).status).toBe(204);
     await client.query(traps);
-    // After an interrupted removal, nobody can connect to the database.
+    // If a removal is interrupted, the database already refuses connections.
     expect((await call("POST", `${base}/databases`, { name: "broken" })).status).toBe(201);
     await asSuperuser(app, ready, "UPDATE pg_database SET datconnlimit = -2 WHERE datname = 'broken'");
     const requests = isThorough ? { fork: {}, restore: { backup_id: await backUp(ready.id) } } : { fork: {} };

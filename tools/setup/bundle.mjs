@@ -57,10 +57,7 @@ const policyBundles = await bundle(
     chunkFileNames: "[name].js",
   },
 );
-for (const entry of fs.readdirSync(policy, { recursive: true, withFileTypes: true })) {
-  const file = path.join(entry.parentPath, entry.name);
-  if (entry.isFile() && !policyBundles.includes(file) && !file.endsWith(".d.ts")) fs.rmSync(file);
-}
+removeCode(policy, policyBundles);
 for (const folder of ["api", "provider"]) fs.rmSync(path.join(policy, folder), { recursive: true, force: true });
 
 // The command of the service, and the service in a process of others, share all code. Other packages stay packages, except for zod:
