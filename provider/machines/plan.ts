@@ -258,11 +258,11 @@ export function actionsFor(old: Triggers, next: Triggers): (keyof Triggers)[] {
 export const onlyOptionsChanged = (changes: readonly Change[], old: Triggers, next: Triggers): boolean =>
   changes.every(({ path }) => path[0] === "restart" || path[0] === "reload") && actionsFor(old, next).length === 0;
 
-/** Whether an update interrupts a Machine that is to run: for a new version, or for a restart. */
+/** Whether an update whose changes are sent interrupts a Machine that is to run: for a new version, or for a restart. */
 export const interrupts = (changes: readonly Change[], old: Triggers, wanted: WantedMachine): boolean =>
   (wanted.state ?? "started") === "started" &&
-  (changes.some(({ path: [first, second], kind }) =>
-    first === "config" ? second !== "metadata" : first === "minSecretsVersion" && kind !== "delete",
+  (changes.some(
+    ({ path: [first, second] }) => first === "minSecretsVersion" || (first === "config" && second !== "metadata"),
   ) ||
     actionsFor(old, wanted).includes("restart"));
 

@@ -48,11 +48,7 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
   const found = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, context);
   warnOf(resource, old, inputs, caller.warn);
   // The program's inputs override the stored state, because an input may change how the update is done.
-  if (!isWork(resource, old, inputs)) {
-    const isKept = (name: string) =>
-      inputs[name] === undefined && resource.inputFields[name]?.meta.format !== "greatest";
-    return found(Object.fromEntries(Object.entries(old).filter(([name]) => isKept(name))));
-  }
+  if (!isWork(resource, old, inputs)) return found({});
   try {
     const call = callOf(resource, "update", inputs, caller);
     const update = () =>
@@ -73,8 +69,7 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
 }
 
 /**
- * R1: a change of only behaviour inputs sends nothing, nor does the removal of a lower bound. It only rewrites the state, because
- * delete reads the inputs there.
+ * R1: a change that is not sent only rewrites the state, because delete reads the inputs there.
  * The same applies if only the engine's encoding of an input changed.
  */
 const isWork = (resource: Resource, old: Values, inputs: Values): boolean =>
