@@ -1,6 +1,7 @@
 // Assembles the service. A test runs it inside its own process; the command (main.ts) makes it listen.
 import { chmodSync, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { addRoutes, createServer, type LogStream, type Seen } from "./http/app.ts";
 import { senderOf } from "./http/authenticate.ts";
@@ -40,6 +41,7 @@ import { SimulatedPostgres } from "./runtime/simulatedPostgres.ts";
 import { capacityOf, nearest, regions, type Capacity, type Region } from "./runtime/regions.ts";
 import type { Runtime, RuntimeFactory } from "./runtime/runtime.ts";
 import { SimulatedRuntime } from "./runtime/simulated.ts";
+import type { GroupLog } from "./replication/groupLog.ts";
 import { requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
 import { lastWritten } from "./store/lastWritten.ts";
 import { lockData } from "./store/lock.ts";
@@ -93,6 +95,8 @@ export interface ServiceOptions {
   readonly audit?: boolean;
   /** Whether there is a console at `/`, and whether it may also operate Machines. Default: `read`. */
   readonly console?: ConsoleMode;
+  /** Makes every transaction of its store durable elsewhere, before it is acknowledged. */
+  readonly replicate?: (db: DatabaseSync) => GroupLog;
   /** Called after every answered request. */
   readonly onRequest?: (request: Seen) => void;
 }
@@ -140,7 +144,7 @@ export function createService(options: ServiceOptions = {}): Service {
     // Files have the time of the computer.
     const written = folder === undefined || options.clock ? undefined : lastWritten(storeFile(folder));
     if (folder !== undefined) readAhead(storeFile(folder));
-    const store = new Store(folder === undefined ? ":memory:" : storeFile(folder));
+    const store = new Store(folder === undefined ? ":memory:" : storeFile(folder), options.replicate);
     if (folder !== undefined) requireWhole(store, storeFile(folder));
     const boot = Buffer.from(random(4)).toString("hex");
     let count = 0;

@@ -2,10 +2,12 @@
 import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import type { GroupLog } from "../replication/groupLog.ts";
 import { copyStore, removeDrafts } from "./copy.ts";
 import { markFile, readMark } from "./markFile.ts";
 import { keepPrivate } from "./privateFile.ts";
 import { currentSchema, firstSchema, stepsFrom } from "./schema.ts";
+import { withResolvers } from "../withResolvers.ts";
 
 /** Path of the store in a data folder. */
 export const storeFile = (folder: string): string => join(folder, "service.db");
@@ -59,11 +61,16 @@ export class Store {
   readonly #statements = new Map<string, StatementSync>();
   readonly #shapes = new Map<string, Shape[]>();
   #group: Group | undefined;
+  readonly #log: GroupLog | undefined;
+  /** The last committed group that the log has not acknowledged. */
+  #unlogged: Group | undefined;
   /** The running parts of the transaction, each inside the previous one. */
   readonly #parts: Savepoint[] = [];
 
-  constructor(file: string) {
+  /** With a log, changes are durable once it has them. */
+  constructor(file: string, log?: (db: DatabaseSync) => GroupLog) {
     this.db = open(file);
+    this.#log = log?.(this.db);
   }
 
   /** The prepared statement for an SQL text; each is compiled once. */
@@ -168,6 +175,7 @@ export class Store {
       } else {
         // A full disk rolls back the whole transaction, including the other requests in it.
         this.#undo(0);
+        this.#log?.discard();
         this.#group?.reject(error);
         this.#group = undefined;
       }
@@ -182,6 +190,7 @@ export class Store {
    * statements. Outer parts that have written nothing yet share it, because it restores the same state for them.
    */
   #protect(): void {
+    if (this.#log && !this.#group) throw new Error("a change outside of a transaction would be in no log");
     let at = this.#parts.length;
     if (at === 0 || this.#parts[at - 1] !== "none") return;
     this.#exec("SAVEPOINT part");
@@ -200,7 +209,7 @@ export class Store {
 
   /** Resolves when all visible changes are durable; undefined when they are. */
   get unsettled(): Promise<void> | undefined {
-    return this.#group?.committed;
+    return (this.#group ?? this.#unlogged)?.committed;
   }
 
   /** Commits the open transaction, including the timers that are due. */
@@ -209,15 +218,31 @@ export class Store {
     if (!group) return;
     try {
       this.hooks.beforeCommit();
+      this.#log?.end();
       this.#exec("COMMIT");
     } catch (error) {
       this.#undo(0);
+      this.#log?.discard();
       this.#group = undefined;
       if (this.db.isTransaction) this.#exec("ROLLBACK");
       group.reject(error);
       return;
     }
     this.#group = undefined;
+    const logged = this.#log?.committed();
+    if (logged === undefined) return this.#settle(group);
+    this.#unlogged = group;
+    void this.#settleAfter(logged, group);
+  }
+
+  async #settleAfter(logged: Promise<void>, group: Group): Promise<void> {
+    await logged;
+    if (this.#unlogged === group) this.#unlogged = undefined;
+    this.#settle(group);
+  }
+
+  /** Acknowledges a group, because its changes are durable. */
+  #settle(group: Group): void {
     group.resolve();
     this.hooks.afterCommit(group.touched);
   }
@@ -232,6 +257,7 @@ export class Store {
   #open(): Group {
     if (this.#group) return this.#group;
     this.#exec("BEGIN IMMEDIATE");
+    this.#log?.begin();
     const { promise, resolve, reject } = withResolvers();
     promise.catch(() => {}); // no request may be waiting for it
     const group: Group = { committed: promise, resolve, reject, touched: new Set(), undo: [], changes: 0 };
@@ -247,16 +273,6 @@ export class Store {
     setImmediate(close);
     return group;
   }
-}
-
-function withResolvers(): { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void } {
-  let resolve = (): void => {};
-  let reject = (_: unknown): void => {};
-  const promise = new Promise<void>((yes, no) => {
-    resolve = yes;
-    reject = no;
-  });
-  return { promise, resolve, reject };
 }
 
 /** Opens the file and migrates its tables. The service and its commands use this. */

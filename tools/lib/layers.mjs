@@ -17,8 +17,9 @@ export const layers = {
     ["main"],
   ],
   service: [
-    ["refusal", "ids", "ownCommand", "requestAddress", "requireNode", "version"],
+    ["refusal", "ids", "ownCommand", "requestAddress", "requireNode", "version", "withResolvers"],
     ["states", "crypto"],
+    ["replication"],
     ["store"],
     ["time"],
     ["runtime"],

@@ -1,0 +1,155 @@
+// The changes of one transaction as bytes that another copy of the store applies: what SQLite's sessions record, and the
+// counters that they leave out. A copy that follows has no triggers and no foreign keys: what they change was recorded too.
+import { promisify } from "node:util";
+import { zstdCompress, zstdDecompress } from "node:zlib";
+import { constants, type DatabaseSync, type Session, type StatementSync } from "node:sqlite";
+
+const compress = promisify(zstdCompress);
+const decompress = promisify(zstdDecompress);
+
+/** How far a copy is: the last entry that it contains, and the leadership that appended it. */
+export interface Position {
+  readonly epoch: number;
+  readonly seq: number;
+}
+
+/** Changes that do not fit the copy: it is damaged, or misses an entry. */
+export class DoesNotApply extends Error {
+  override readonly name = "DoesNotApply";
+}
+
+// It has no primary key, so that no session records it: it belongs to one copy.
+const positionTable = "CREATE TABLE IF NOT EXISTS copy_position (epoch INTEGER NOT NULL, seq INTEGER NOT NULL)";
+
+/** Prepares a store to be a copy: it gets a position, which is 0 if it had none. */
+export function prepareCopy(db: DatabaseSync): void {
+  db.exec(positionTable);
+  if (!db.prepare("SELECT 1 FROM copy_position").get()) db.exec("INSERT INTO copy_position VALUES (0, 0)");
+}
+
+/** How far the copy is. */
+export function positionOf(db: DatabaseSync): Position {
+  const row = db.prepare("SELECT epoch, seq FROM copy_position").get();
+  return { epoch: Number(row?.["epoch"]), seq: Number(row?.["seq"]) };
+}
+
+/** Counters of AUTOINCREMENT columns. A row that was inserted and deleted in one transaction raises them, and is in no session. */
+type Counters = Readonly<Record<string, number>>;
+
+const readCounters = "SELECT name, seq FROM sqlite_sequence";
+const movePosition = "UPDATE copy_position SET epoch = ?, seq = ?";
+
+const asCounters = (rows: readonly Record<string, unknown>[]): Counters =>
+  Object.fromEntries(rows.map(({ name, seq }) => [String(name), Number(seq)]));
+
+/** What a transaction changed, before it is encoded. */
+export interface Recorded {
+  readonly changeset: Uint8Array;
+  /** The counters that changed. */
+  readonly counters: Counters;
+}
+
+/** Records the transactions of the leader's copy. */
+export class Recorder {
+  readonly #db: DatabaseSync;
+  readonly #readCounters: StatementSync;
+  readonly #move: StatementSync;
+  #session: Session | undefined;
+  #before: Counters = {};
+
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+    this.#readCounters = db.prepare(readCounters);
+    this.#move = db.prepare(movePosition);
+  }
+
+  /** Begins with a transaction. */
+  begin(): void {
+    this.discard();
+    this.#before = asCounters(this.#readCounters.all());
+    this.#session = this.#db.createSession();
+  }
+
+  /** Ends at the end of the transaction, still inside it, and moves the position of the copy. Undefined if nothing has changed. */
+  end({ epoch, seq }: Position): Recorded | undefined {
+    const changeset = this.#session?.changeset() ?? new Uint8Array();
+    this.discard();
+    const after = Object.entries(asCounters(this.#readCounters.all()));
+    const counters = Object.fromEntries(after.filter(([name, value]) => this.#before[name] !== value));
+    if (changeset.length === 0 && Object.keys(counters).length === 0) return undefined;
+    this.#move.run(epoch, seq);
+    return { changeset, counters };
+  }
+
+  /** Forgets what was recorded, because the transaction is rolled back. */
+  discard(): void {
+    this.#session?.close();
+    this.#session = undefined;
+  }
+}
+
+const lengthBytes = 4;
+
+/** The recorded changes as the bytes of an entry: compressed on another thread. */
+export function encode({ changeset, counters }: Recorded): Promise<Uint8Array> {
+  const head = Buffer.from(JSON.stringify({ counters }));
+  const length = Buffer.alloc(lengthBytes);
+  length.writeUInt32LE(head.length);
+  return compress(Buffer.concat([length, head, changeset]));
+}
+
+/** The changes in the bytes of an entry. */
+export async function decode(bytes: Uint8Array): Promise<Recorded> {
+  const plain = await decompress(bytes);
+  const headEnd = lengthBytes + plain.readUInt32LE();
+  const { counters } = JSON.parse(plain.toString("utf8", lengthBytes, headEnd)) as { counters: Counters };
+  return { counters, changeset: plain.subarray(headEnd) };
+}
+
+/** The triggers of a store, as statements that create them. */
+export const triggersOf = (db: DatabaseSync): readonly string[] =>
+  db
+    .prepare("SELECT sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY name")
+    .all()
+    .map(({ sql }) => String(sql));
+
+/** Makes a copy follow: what triggers and foreign keys would change comes from the leader. */
+export function follow(db: DatabaseSync): void {
+  db.exec("PRAGMA foreign_keys = OFF");
+  for (const { name } of db.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").all())
+    db.exec(`DROP TRIGGER ${String(name)}`);
+}
+
+/** Makes a copy lead, with the triggers of its schema. */
+export function lead(db: DatabaseSync, triggers: readonly string[]): void {
+  follow(db);
+  for (const sql of triggers) db.exec(sql);
+  db.exec("PRAGMA foreign_keys = ON");
+}
+
+/**
+ * Applies an entry to a copy that follows, with its position.
+ * @throws DoesNotApply if the copy is not what the leader changed; nothing is changed then.
+ */
+export function apply(db: DatabaseSync, position: Position, { changeset, counters }: Recorded): void {
+  const { seq } = positionOf(db);
+  if (position.seq !== seq + 1) throw new DoesNotApply(`entry ${position.seq} does not follow entry ${seq}`);
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    const isApplied =
+      changeset.length === 0 || db.applyChangeset(changeset, { onConflict: () => constants.SQLITE_CHANGESET_ABORT });
+    if (!isApplied) throw new DoesNotApply(`entry ${position.seq} does not fit this copy`);
+    for (const [name, value] of Object.entries(counters)) setCounter(db, name, value);
+    db.prepare(movePosition).run(position.epoch, position.seq);
+    db.exec("COMMIT");
+  } catch (error) {
+    if (db.isTransaction) db.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+/** The table of counters has no key that a conflict could be resolved by. */
+function setCounter(db: DatabaseSync, name: string, value: number): void {
+  const { changes } = db.prepare("UPDATE sqlite_sequence SET seq = ? WHERE name = ?").run(value, name);
+  if (changes === 0) db.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)").run(name, value);
+}

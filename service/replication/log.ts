@@ -1,0 +1,90 @@
+// The log of a service with several members: what the leader changed, in order. Whoever has read it to its end knows everything
+// that was ever acknowledged.
+
+/** A group of changes that the leader committed together. */
+export interface Entry {
+  /** 1 for the first; no number is left out. */
+  readonly seq: number;
+  /** The leadership that appended it. */
+  readonly epoch: number;
+  /** Version of the schema that its changes belong to. */
+  readonly schema: number;
+  /** Its changes, as replication/changes.ts encodes them. */
+  readonly bytes: Uint8Array;
+}
+
+/** An entry of the log, with when it was appended by the log's clock, in milliseconds since 1970. */
+export interface Logged extends Entry {
+  readonly at: number;
+}
+
+/** One process of the service. */
+export interface Member {
+  /** Identifies this run of the process. */
+  readonly id: string;
+  /** URL at which other members reach it. */
+  readonly address: string;
+}
+
+/** The latest leadership, as the log knows it. */
+export interface Leadership {
+  /** 1 for the first; each takeover raises it by one. */
+  readonly epoch: number;
+  readonly leader: Member;
+  /** How long its lease still lasts by the log's clock, in milliseconds; 0 if it has ended. */
+  readonly leftMs: number;
+}
+
+/** The end of a log. */
+export interface End {
+  /** Number of the last entry; 0 if there is none. */
+  readonly seq: number;
+  /** The leadership that appended it; 0 if there is none. */
+  readonly epoch: number;
+}
+
+/** The copy that a member may start from, instead of from the first entry. */
+export interface Snapshot {
+  /** The last entry that it contains. */
+  readonly seq: number;
+  readonly bytes: Uint8Array;
+}
+
+/** The log cannot be reached, or did not answer in time: whether the request had an effect is unknown. */
+export class LogUnavailable extends Error {
+  override readonly name = "LogUnavailable";
+}
+
+/**
+ * A log that all members share. Every method rejects with {@link LogUnavailable} when the log does not answer; nothing else makes
+ * `append`, `renew` and `release` fail: that a later leadership exists is an answer.
+ */
+export interface Log {
+  /** The latest leadership; undefined before the first. */
+  leadership(): Promise<Leadership | undefined>;
+  /**
+   * Takes the leadership for `leaseMs`, if the latest one is `from` and its lease has ended (0: there was none). Returns the new
+   * epoch, or undefined if another member was faster or the lease has not ended.
+   */
+  takeOver(from: number, member: Member, leaseMs: number): Promise<number | undefined>;
+  /** Prolongs the lease to `leaseMs` from now. False if a later leadership exists. */
+  renew(epoch: number, leaseMs: number): Promise<boolean>;
+  /** Ends the lease now, so that another member takes over at once. */
+  release(epoch: number): Promise<void>;
+  /**
+   * Appends entries of one leadership, whose numbers follow the last one: all of them or none. False if a later leadership exists:
+   * they were not appended, and never will be.
+   */
+  append(entries: readonly Entry[]): Promise<boolean>;
+  /** The entries after `seq`, in order: at most `most`, and no more after the first that reaches `mostBytes` together. */
+  read(after: number, most: number, mostBytes: number): Promise<readonly Logged[]>;
+  /** The end of the log. */
+  end(): Promise<End>;
+  /** Stores a snapshot; one with the same number is replaced. */
+  addSnapshot(snapshot: Snapshot): Promise<void>;
+  /** The latest snapshot; undefined if there is none. */
+  latestSnapshot(): Promise<Snapshot | undefined>;
+  /** Removes the entries up to and including `seq`, except for the last entry of the log, and the snapshots before `seq`. */
+  trim(seq: number): Promise<void>;
+  close(): Promise<void>;
+}

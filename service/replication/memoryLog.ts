@@ -1,0 +1,86 @@
+// A log in memory, for tests and simulations of several members.
+import type { End, Entry, Leadership, Log, Logged, Member, Snapshot } from "./log.ts";
+
+/** A log by the given clock, in milliseconds since 1970. Every method takes effect before it returns. */
+export class MemoryLog implements Log {
+  readonly #now: () => number;
+  readonly #entries: Logged[] = [];
+  #snapshots: readonly Snapshot[] = [];
+  #latest: { readonly epoch: number; readonly leader: Member; readonly ends: number } | undefined;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  async leadership(): Promise<Leadership | undefined> {
+    if (this.#latest === undefined) return undefined;
+    const { epoch, leader, ends } = this.#latest;
+    return { epoch, leader, leftMs: Math.max(0, ends - this.#now()) };
+  }
+
+  async takeOver(from: number, leader: Member, leaseMs: number): Promise<number | undefined> {
+    const { epoch, ends } = this.#latest ?? { epoch: 0, ends: 0 };
+    if (epoch !== from || ends > this.#now()) return undefined;
+    this.#latest = { epoch: epoch + 1, leader, ends: this.#now() + leaseMs };
+    return epoch + 1;
+  }
+
+  async renew(epoch: number, leaseMs: number): Promise<boolean> {
+    if (this.#latest?.epoch !== epoch) return false;
+    this.#latest = { ...this.#latest, ends: this.#now() + leaseMs };
+    return true;
+  }
+
+  async release(epoch: number): Promise<void> {
+    if (this.#latest?.epoch === epoch) this.#latest = { ...this.#latest, ends: this.#now() };
+  }
+
+  async append(entries: readonly Entry[]): Promise<boolean> {
+    for (const [i, { epoch, seq }] of entries.entries()) {
+      if (this.#latest?.epoch !== epoch) return false;
+      const next = this.#end.seq + i + 1;
+      if (seq !== next) throw new Error(`entry ${seq} cannot be appended: the next one is ${next}`);
+    }
+    for (const entry of entries) this.#entries.push({ ...entry, at: this.#now() });
+    return true;
+  }
+
+  async read(after: number, most: number, mostBytes: number): Promise<readonly Logged[]> {
+    const found: Logged[] = [];
+    let bytes = 0;
+    for (const entry of this.#entries) {
+      if (entry.seq <= after) continue;
+      if (found.length === most || bytes >= mostBytes) break;
+      found.push(entry);
+      bytes += entry.bytes.length;
+    }
+    return found;
+  }
+
+  get #end(): End {
+    return this.#entries.at(-1) ?? { seq: 0, epoch: 0 };
+  }
+
+  async end(): Promise<End> {
+    const { seq, epoch } = this.#end;
+    return { seq, epoch };
+  }
+
+  async addSnapshot(snapshot: Snapshot): Promise<void> {
+    this.#snapshots = [...this.#snapshots.filter(({ seq }) => seq !== snapshot.seq), snapshot].sort(
+      (a, b) => a.seq - b.seq,
+    );
+  }
+
+  async latestSnapshot(): Promise<Snapshot | undefined> {
+    return this.#snapshots.at(-1);
+  }
+
+  async trim(seq: number): Promise<void> {
+    const kept = this.#entries.findIndex((entry, i) => entry.seq > seq || i === this.#entries.length - 1);
+    this.#entries.splice(0, Math.max(0, kept));
+    this.#snapshots = this.#snapshots.filter((snapshot) => snapshot.seq >= seq);
+  }
+
+  async close(): Promise<void> {}
+}

@@ -1,0 +1,213 @@
+// The log in a PostgreSQL database: one schema with three tables. Every method is one statement that commits by itself, so that a
+// pool of connections in front of the database (PgBouncer in transaction mode) changes nothing.
+import pg from "pg";
+import {
+  LogUnavailable,
+  type End,
+  type Entry,
+  type Leadership,
+  type Log,
+  type Logged,
+  type Member,
+  type Snapshot,
+} from "./log.ts";
+
+/** Name of the schema. */
+export const logSchema = "machines_service";
+
+// As long as a lease: a leader that waits longer leads no more.
+const answerMs = 2000;
+
+const tables = `
+  CREATE SCHEMA IF NOT EXISTS ${logSchema};
+  CREATE TABLE IF NOT EXISTS ${logSchema}.leadership (
+    id integer PRIMARY KEY CHECK (id = 1), epoch bigint NOT NULL, member text NOT NULL, address text NOT NULL, ends timestamptz NOT NULL
+  );
+  CREATE TABLE IF NOT EXISTS ${logSchema}.log (
+    seq bigint PRIMARY KEY, epoch bigint NOT NULL, schema integer NOT NULL, bytes bytea NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp()
+  );
+  CREATE TABLE IF NOT EXISTS ${logSchema}.snapshot (
+    seq bigint NOT NULL, part integer NOT NULL, parts integer NOT NULL, bytes bytea NOT NULL, PRIMARY KEY (seq, part)
+  );
+`;
+
+/** A value of at most a gigabyte is possible; parts of this size keep the memory of both sides small. */
+const partBytes = 2 ** 20;
+
+const lease = (at: number): string => `clock_timestamp() + make_interval(secs => $${at}::double precision / 1000)`;
+const isLeader = (at: number): string => `(SELECT 1 FROM ${logSchema}.leadership WHERE epoch = $${at} FOR SHARE)`;
+
+interface LoggedRow {
+  readonly seq: string;
+  readonly epoch: string;
+  readonly schema: number;
+  readonly bytes: Buffer;
+  readonly at: number;
+}
+
+/** The log in the database of a URL. Its tables are created if they are missing. */
+export async function openPostgresLog(url: string): Promise<Log> {
+  const log = new PostgresLog(url);
+  try {
+    await log.create();
+    return log;
+  } catch (error) {
+    await log.close();
+    throw error;
+  }
+}
+
+class PostgresLog implements Log {
+  readonly #pool: pg.Pool;
+
+  constructor(url: string) {
+    this.#pool = new pg.Pool({
+      connectionString: url,
+      max: 4,
+      connectionTimeoutMillis: answerMs,
+      query_timeout: answerMs,
+      keepAlive: true,
+      application_name: "machines-service",
+    });
+    // A connection that ends while nobody uses it is replaced.
+    this.#pool.on("error", () => {});
+  }
+
+  async #query<Row extends pg.QueryResultRow>(sql: string, ...values: unknown[]): Promise<pg.QueryResult<Row>> {
+    try {
+      return await this.#pool.query<Row>(sql, values);
+    } catch (error) {
+      // What the database itself refuses is an answer, unless it is about to end.
+      if (error instanceof pg.DatabaseError && !isEnding(error.code)) throw error;
+      throw new LogUnavailable(error instanceof Error ? error.message : String(error), { cause: error });
+    }
+  }
+
+  async create(): Promise<void> {
+    // Two members that begin at the same time would both create the schema.
+    await this.#query(`BEGIN; SELECT pg_advisory_xact_lock(hashtext('${logSchema}')); ${tables} COMMIT`);
+  }
+
+  async leadership(): Promise<Leadership | undefined> {
+    const { rows } = await this.#query<{ epoch: string; member: string; address: string; left: number }>(
+      `SELECT epoch, member, address, greatest(0, extract(epoch FROM ends - clock_timestamp()) * 1000)::double precision AS left
+       FROM ${logSchema}.leadership`,
+    );
+    const [row] = rows;
+    return row && { epoch: Number(row.epoch), leader: { id: row.member, address: row.address }, leftMs: row.left };
+  }
+
+  async takeOver(from: number, { id, address }: Member, leaseMs: number): Promise<number | undefined> {
+    const { rows } = await this.#query<{ epoch: string }>(
+      `INSERT INTO ${logSchema}.leadership AS was (id, epoch, member, address, ends)
+       SELECT 1, $1::bigint + 1, $2, $3, ${lease(4)}
+       WHERE $1::bigint = 0 OR EXISTS (SELECT 1 FROM ${logSchema}.leadership)
+       ON CONFLICT (id) DO UPDATE
+         SET epoch = excluded.epoch, member = excluded.member, address = excluded.address, ends = excluded.ends
+         WHERE was.epoch = $1::bigint AND was.ends <= clock_timestamp()
+       RETURNING epoch`,
+      from,
+      id,
+      address,
+      leaseMs,
+    );
+    return rows[0] && Number(rows[0].epoch);
+  }
+
+  async renew(epoch: number, leaseMs: number): Promise<boolean> {
+    const sql = `UPDATE ${logSchema}.leadership SET ends = ${lease(2)} WHERE epoch = $1`;
+    return (await this.#query(sql, epoch, leaseMs)).rowCount === 1;
+  }
+
+  async release(epoch: number): Promise<void> {
+    await this.#query(`UPDATE ${logSchema}.leadership SET ends = clock_timestamp() WHERE epoch = $1`, epoch);
+  }
+
+  async append(entries: readonly Entry[]): Promise<boolean> {
+    const [first] = entries;
+    if (first === undefined) return true;
+    // A takeover changes the row of the leadership: it waits for this statement, or this statement finds its epoch gone.
+    const sql = `INSERT INTO ${logSchema}.log (seq, epoch, schema, bytes)
+      SELECT one.seq, $1, one.schema, one.bytes
+      FROM ${isLeader(1)} AS mine, unnest($2::bigint[], $3::integer[], $4::bytea[]) AS one (seq, schema, bytes)
+      WHERE (SELECT coalesce(max(seq), 0) FROM ${logSchema}.log) = $5::bigint - 1`;
+    const columns = [entries.map(({ seq }) => seq), entries.map(({ schema }) => schema)];
+    const bytes = entries.map((entry) => Buffer.from(entry.bytes));
+    const { rowCount } = await this.#query(sql, first.epoch, ...columns, bytes, first.seq).catch((error: unknown) => {
+      // An earlier attempt whose answer was lost came first.
+      if (error instanceof pg.DatabaseError && error.code === "23505")
+        throw new LogUnavailable("an earlier attempt to append these entries succeeded", { cause: error });
+      throw error;
+    });
+    if (rowCount === entries.length) return true;
+    const { rows } = await this.#query(`SELECT 1 FROM ${logSchema}.leadership WHERE epoch = $1`, first.epoch);
+    if (rows.length === 0) return false;
+    const { seq } = await this.end();
+    if (seq >= first.seq) throw new LogUnavailable("an earlier attempt to append these entries succeeded");
+    throw new Error(`entry ${first.seq} cannot be appended: the next one is ${seq + 1}`);
+  }
+
+  async read(after: number, most: number, mostBytes: number): Promise<readonly Logged[]> {
+    const { rows } = await this.#query<LoggedRow>(
+      `SELECT seq, epoch, schema, bytes, at FROM (
+         SELECT seq, epoch, schema, bytes, (extract(epoch FROM at) * 1000)::double precision AS at,
+           sum(length(bytes)) OVER (ORDER BY seq) - length(bytes) AS before
+         FROM (SELECT * FROM ${logSchema}.log WHERE seq > $1 ORDER BY seq LIMIT $2) AS next
+       ) AS counted WHERE before < $3 ORDER BY seq`,
+      after,
+      most,
+      mostBytes,
+    );
+    return rows.map(({ seq, epoch, ...row }) => ({ ...row, seq: Number(seq), epoch: Number(epoch) }));
+  }
+
+  async end(): Promise<End> {
+    const { rows } = await this.#query<{ seq: string; epoch: string }>(
+      `SELECT seq, epoch FROM ${logSchema}.log ORDER BY seq DESC LIMIT 1`,
+    );
+    return { seq: Number(rows[0]?.seq ?? 0), epoch: Number(rows[0]?.epoch ?? 0) };
+  }
+
+  async addSnapshot({ seq, bytes }: Snapshot): Promise<void> {
+    const parts = Math.max(1, Math.ceil(bytes.length / partBytes));
+    await this.#query(`DELETE FROM ${logSchema}.snapshot WHERE seq = $1`, seq);
+    const sql = `INSERT INTO ${logSchema}.snapshot (seq, part, parts, bytes) VALUES ($1, $2, $3, $4)`;
+    // It counts only when its last part is there.
+    for (let part = 0; part < parts; part++)
+      await this.#query(sql, seq, part, parts, Buffer.from(bytes.subarray(part * partBytes, (part + 1) * partBytes)));
+  }
+
+  async latestSnapshot(): Promise<Snapshot | undefined> {
+    const { rows } = await this.#query<{ seq: string; parts: number }>(
+      `SELECT seq, parts FROM ${logSchema}.snapshot GROUP BY seq, parts HAVING count(*) = parts ORDER BY seq DESC LIMIT 1`,
+    );
+    const [found] = rows;
+    if (found === undefined) return undefined;
+    const bytes: Buffer[] = [];
+    for (let part = 0; part < found.parts; part++) {
+      const sql = `SELECT bytes FROM ${logSchema}.snapshot WHERE seq = $1 AND part = $2`;
+      const [row] = (await this.#query<{ bytes: Buffer }>(sql, found.seq, part)).rows;
+      // Another member removed it in between, because there is a later one.
+      if (row === undefined) return this.latestSnapshot();
+      bytes.push(row.bytes);
+    }
+    return { seq: Number(found.seq), bytes: Buffer.concat(bytes) };
+  }
+
+  async trim(seq: number): Promise<void> {
+    await this.#query(
+      `DELETE FROM ${logSchema}.log WHERE seq <= $1 AND seq < (SELECT max(seq) FROM ${logSchema}.log)`,
+      seq,
+    );
+    await this.#query(`DELETE FROM ${logSchema}.snapshot WHERE seq < $1`, seq);
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+}
+
+/** Whether a code says that the server ends, begins or recovers (classes 57P and 08), or that this is no primary any more (25006). */
+const isEnding = (code: string | undefined): boolean =>
+  code !== undefined && (code.startsWith("57P") || code.startsWith("08") || code === "25006" || code === "53300");

@@ -1,0 +1,183 @@
+// The log of a service with several members: one contract for both implementations, on a real PostgreSQL and in memory.
+import pg from "pg";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Entry, Log } from "../../../service/replication/log.ts";
+import { MemoryLog } from "../../../service/replication/memoryLog.ts";
+import { logSchema, openPostgresLog } from "../../../service/replication/postgresLog.ts";
+import { startPostgres, type TestPostgres } from "./postgres.ts";
+
+let server: TestPostgres;
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(() => server.remove());
+
+const [one, two] = ["one", "two"].map((id) => ({ id, address: `http://${id}:4280` })) as [
+  { id: string; address: string },
+  { id: string; address: string },
+];
+const entry = (seq: number, epoch: number, text = `entry ${seq}`): Entry => ({
+  ...{ seq, epoch, schema: 13 },
+  bytes: Buffer.from(text),
+});
+const hour = 3600_000;
+
+const kinds: Readonly<Record<string, () => Promise<Log>>> = {
+  "in memory": async () => new MemoryLog(() => Date.now()),
+  "in PostgreSQL": async () => {
+    await server.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`);
+    return openPostgresLog(server.url);
+  },
+};
+
+describe.each(Object.entries(kinds))("a log %s", (_, open) => {
+  let log: Log;
+  beforeEach(async () => {
+    log = await open();
+    return () => log.close();
+  });
+
+  const leadership = async () => {
+    const found = await log.leadership();
+    return found && [found.epoch, found.leader.id, found.leftMs > 0];
+  };
+
+  test("one member leads at a time, and another one only after the lease", async () => {
+    expect(await leadership()).toBeUndefined();
+    expect(await log.takeOver(1, one, hour)).toBeUndefined();
+    expect(await log.takeOver(0, one, hour)).toBe(1);
+    expect(await leadership()).toEqual([1, "one", true]);
+    expect((await log.leadership())?.leader).toEqual(one);
+    for (const from of [0, 1, 2]) expect(await log.takeOver(from, two, hour)).toBeUndefined();
+    await log.release(1);
+    expect(await leadership()).toEqual([1, "one", false]);
+    expect(await log.takeOver(0, two, hour)).toBeUndefined();
+    expect(await log.takeOver(1, two, hour)).toBe(2);
+    expect(await leadership()).toEqual([2, "two", true]);
+  });
+
+  test("of members that take over at the same time, one succeeds", async () => {
+    const first = await Promise.all([one, two, one, two].map((member) => log.takeOver(0, member, 0)));
+    expect(first.filter((epoch) => epoch !== undefined)).toEqual([1]);
+    const next = await Promise.all([one, two, one, two].map((member) => log.takeOver(1, member, hour)));
+    expect(next.filter((epoch) => epoch !== undefined)).toEqual([2]);
+  });
+
+  test("a lease is prolonged by its own leader alone", async () => {
+    await log.takeOver(0, one, 0);
+    expect(await leadership()).toEqual([1, "one", false]);
+    expect(await log.renew(1, hour)).toBe(true);
+    expect(await leadership()).toEqual([1, "one", true]);
+    await log.release(1);
+    await log.takeOver(1, two, hour);
+    expect(await log.renew(1, hour)).toBe(false);
+    await log.release(1);
+    expect(await leadership()).toEqual([2, "two", true]);
+  });
+
+  test("entries are read in order, at most as many and as large as wanted", async () => {
+    await log.takeOver(0, one, hour);
+    expect(await log.end()).toEqual({ seq: 0, epoch: 0 });
+    expect(await log.append([entry(1, 1), entry(2, 1)])).toBe(true);
+    expect(await log.append([])).toBe(true);
+    expect(await log.append([entry(3, 1, "a longer entry")])).toBe(true);
+    expect(await log.end()).toEqual({ seq: 3, epoch: 1 });
+    const read = async (after: number, most: number, mostBytes: number) =>
+      (await log.read(after, most, mostBytes)).map(({ seq, bytes }) => [seq, Buffer.from(bytes).toString()]);
+    expect(await read(0, 10, 1000)).toEqual([
+      [1, "entry 1"],
+      [2, "entry 2"],
+      [3, "a longer entry"],
+    ]);
+    expect(await read(1, 1, 1000)).toEqual([[2, "entry 2"]]);
+    expect(await read(0, 10, 8)).toEqual([
+      [1, "entry 1"],
+      [2, "entry 2"],
+    ]);
+    expect(await read(3, 10, 1000)).toEqual([]);
+    const [first, second] = await log.read(0, 2, 1000);
+    expect(first).toMatchObject({ epoch: 1, schema: 13 });
+    expect(Math.abs(Date.now() - (second?.at ?? 0))).toBeLessThan(hour);
+    expect(second?.at).toBeGreaterThanOrEqual(first?.at ?? Number.NaN);
+  });
+
+  test("a leader that was replaced appends nothing", async () => {
+    await log.takeOver(0, one, 0);
+    expect(await log.append([entry(1, 1)])).toBe(true);
+    await log.takeOver(1, two, hour);
+    expect(await log.append([entry(2, 1)])).toBe(false);
+    expect(await log.append([entry(2, 2)])).toBe(true);
+    expect(await log.append([entry(3, 1)])).toBe(false);
+    expect((await log.read(0, 10, 1000)).map(({ seq, epoch }) => [seq, epoch])).toEqual([
+      [1, 1],
+      [2, 2],
+    ]);
+  });
+
+  test("no entry is appended twice, and none is left out", async () => {
+    await log.takeOver(0, one, hour);
+    await log.append([entry(1, 1)]);
+    for (const wrong of [[entry(1, 1)], [entry(3, 1)], [entry(1, 1), entry(2, 1)]])
+      await expect(log.append(wrong)).rejects.toThrow();
+    expect(await log.end()).toEqual({ seq: 1, epoch: 1 });
+  });
+
+  test("the latest complete snapshot is found, and trimming keeps it and what follows", async () => {
+    await log.takeOver(0, one, hour);
+    await log.append([1, 2, 3, 4].map((seq) => entry(seq, 1)));
+    expect(await log.latestSnapshot()).toBeUndefined();
+    // More than one part.
+    const bytes = Buffer.alloc(2_500_000, "snapshot");
+    await log.addSnapshot({ seq: 1, bytes: Buffer.from("old") });
+    await log.addSnapshot({ seq: 3, bytes: Buffer.from("to be replaced") });
+    await log.addSnapshot({ seq: 3, bytes });
+    const latest = await log.latestSnapshot();
+    expect([latest?.seq, Buffer.from(latest?.bytes ?? []).equals(bytes)]).toEqual([3, true]);
+    await log.trim(3);
+    expect((await log.read(0, 10, 1000)).map(({ seq }) => seq)).toEqual([4]);
+    expect((await log.latestSnapshot())?.seq).toBe(3);
+    await log.trim(4);
+    expect(await log.end()).toEqual({ seq: 4, epoch: 1 });
+    expect(await log.append([entry(5, 1)])).toBe(true);
+  });
+});
+
+describe("a log in PostgreSQL", () => {
+  beforeEach(() => server.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`));
+
+  test("members that begin at the same time create its tables once", async () => {
+    const logs = await Promise.all([1, 2, 3].map(() => openPostgresLog(server.url)));
+    const epochs = await Promise.all(logs.map((log) => log.takeOver(0, one, hour)));
+    expect(epochs.filter((epoch) => epoch !== undefined)).toEqual([1]);
+    await Promise.all(logs.map((log) => log.close()));
+  });
+
+  test("a takeover waits for an append that is under way, and the entry counts", async () => {
+    const log = await openPostgresLog(server.url);
+    await log.takeOver(0, one, 0);
+    // What an append does, held before its end.
+    const held = new pg.Client(server.url);
+    await held.connect();
+    await held.query("BEGIN");
+    await held.query(`SELECT 1 FROM ${logSchema}.leadership WHERE epoch = 1 FOR SHARE`);
+    await held.query(`INSERT INTO ${logSchema}.log (seq, epoch, schema, bytes) VALUES (1, 1, 13, 'late')`);
+    const taken = log.takeOver(1, two, hour);
+    const waits = `SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+    await expect.poll(async () => (await server.query(waits)).rows[0]).toEqual({ n: 1 });
+    await held.query("COMMIT");
+    expect(await taken).toBe(2);
+    expect(await log.end()).toEqual({ seq: 1, epoch: 1 });
+    await Promise.all([held.end(), log.close()]);
+  });
+
+  test("a server that does not answer is unavailable, and nothing is known about what it did", async () => {
+    const log = await openPostgresLog(server.url);
+    await log.takeOver(0, one, hour);
+    await server.stop();
+    for (const request of [log.append([entry(1, 1)]), log.leadership(), log.renew(1, hour)])
+      await expect(request).rejects.toMatchObject({ name: "LogUnavailable" });
+    await server.start();
+    expect(await log.append([entry(1, 1)])).toBe(true);
+    await log.close();
+  });
+});
