@@ -74,7 +74,7 @@ async function leader() {
   };
   const service = createService({
     ...{ clock, random: seededRandom("copies") },
-    replicate: (db) => new LeaderLog(db, { log, epoch: 1, schema: 13, pause: () => Promise.resolve(), lost: fatal }),
+    replicate: (db) => new LeaderLog(db, 13, { log, epoch: 1, pause: () => Promise.resolve(), lost: fatal }),
   });
   const { store } = service.context;
   const named = (text: string, nth: number): string =>

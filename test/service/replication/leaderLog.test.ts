@@ -45,7 +45,7 @@ async function leading(planned: readonly Outcome[] = []) {
   const pause = () => new Promise<void>((resolve) => void setImmediate(resolve));
   const store = new Store(
     ":memory:",
-    (db) => new LeaderLog(db, { log: unreliable(log, planned), epoch: 1, schema: 13, pause, lost }),
+    (db) => new LeaderLog(db, 13, { log: unreliable(log, planned), epoch: 1, pause, lost }),
   );
   const acknowledged: string[] = [];
   /** Adds an organization, in a transaction of its own. */

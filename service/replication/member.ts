@@ -1,0 +1,164 @@
+// What a member decides: a pure function of its state, of what happened, and of the time. It sends nothing itself, so that a simulation
+// can play any order of events.
+import type { Leadership, Member } from "./log.ts";
+
+/** Times in milliseconds. */
+export interface Timing {
+  /** How long a leadership lasts after it was last renewed. */
+  readonly leaseMs: number;
+  /** How often the leader renews it. */
+  readonly renewMs: number;
+  /** How often the others look who leads. */
+  readonly lookMs: number;
+  /** Pause after a request to the log that failed. */
+  readonly retryMs: number;
+}
+
+/** Another member leads at most `leaseMs` + `lookMs` after the leader's death, and the time to read the end of the log. */
+export const usualTiming: Timing = { leaseMs: 2000, renewMs: 500, lookMs: 500, retryMs: 100 };
+
+/**
+ * `following`: another member leads, or none. `catching up`: it has the leadership, and reads the log to its end. `leading`: it answers.
+ * `ended`: it does nothing more, and its process ends.
+ */
+export type Role = "following" | "catching up" | "leading" | "ended";
+
+/** The state of a member. All times are by its own monotonic clock. */
+export interface MemberState {
+  readonly me: Member;
+  readonly role: Role;
+  /** The latest leadership that it knows of: its own, unless it follows. 0 before the first. */
+  readonly epoch: number;
+  /** Who leads, as far as it knows. */
+  readonly leader: Member | undefined;
+  /** Nobody else can lead before this. It counts from before the request that prolonged the lease. */
+  readonly leaseUntil: number;
+  /** Whether a request about the leadership is under way; there is one at a time. */
+  readonly isAsking: boolean;
+  /** When the next one is due. */
+  readonly nextAt: number;
+  /** Whether it was told to stop. */
+  readonly isStopping: boolean;
+}
+
+/** What happened. `sentAt` is the time before the request that is answered. */
+export type Happened =
+  | { readonly kind: "time passed" }
+  | { readonly kind: "leadership"; readonly found: Leadership | undefined; readonly sentAt: number }
+  | { readonly kind: "took over"; readonly epoch: number | undefined; readonly sentAt: number }
+  | { readonly kind: "renewed"; readonly isMine: boolean; readonly sentAt: number }
+  /** The log did not answer a request about the leadership. */
+  | { readonly kind: "unavailable" }
+  /** The copy has the whole log, whose last entry is of this leadership; 0 if there is none. */
+  | { readonly kind: "caught up"; readonly epoch: number }
+  /** An append found a later leadership. */
+  | { readonly kind: "lost" }
+  /** The process is to end. */
+  | { readonly kind: "stop" }
+  /** All that the leader has accepted is in the log. */
+  | { readonly kind: "drained" };
+
+/** What is to be done now. */
+export type Action =
+  | { readonly kind: "look" }
+  | { readonly kind: "take over"; readonly from: number }
+  | { readonly kind: "renew"; readonly epoch: number }
+  /** Read the log to its end, and report that. */
+  | { readonly kind: "catch up"; readonly epoch: number }
+  /** Begin to answer. */
+  | { readonly kind: "lead"; readonly epoch: number }
+  /** Accept nothing more, and report when all that was accepted is in the log. */
+  | { readonly kind: "drain" }
+  | { readonly kind: "release"; readonly epoch: number }
+  /** End: connections are closed without an answer if the leadership was lost, because its outcome is unknown. */
+  | { readonly kind: "end"; readonly isLost: boolean };
+
+/** A member at its start. */
+export const beginning = (me: Member, now: number): MemberState => ({
+  ...{ me, role: "following", epoch: 0, leader: undefined, leaseUntil: 0 },
+  ...{ isAsking: false, nextAt: now, isStopping: false },
+});
+
+/**
+ * Whether the leader may send an answer. It asks after it has read what it answers with: until `leaseUntil` nobody else led, so that
+ * the answer was up to date when it was read, however long the process was paused in between.
+ */
+export const mayAnswer = ({ role, leaseUntil }: MemberState, now: number): boolean =>
+  role === "leading" && now < leaseUntil;
+
+type Decision = readonly [MemberState, readonly Action[]];
+
+/** The next state, and what to do. */
+export function decide(state: MemberState, happened: Happened, now: number, timing: Timing): Decision {
+  if (state.role === "ended") return [state, []];
+  switch (happened.kind) {
+    case "time passed":
+      return whenDue(state, now);
+    case "leadership":
+      return found(state, happened.found, happened.sentAt, now, timing);
+    case "took over":
+      return tookOver(state, happened.epoch, happened.sentAt, now, timing);
+    case "renewed": {
+      if (!happened.isMine) return end(state, true);
+      const leaseUntil = Math.max(state.leaseUntil, happened.sentAt + timing.leaseMs);
+      return [{ ...state, leaseUntil, isAsking: false, nextAt: happened.sentAt + timing.renewMs }, []];
+    }
+    case "unavailable":
+      return [{ ...state, isAsking: false, nextAt: now + timing.retryMs }, []];
+    case "caught up":
+      if (state.role !== "catching up") return [state, []];
+      // While it was reading, its lease ended and another member led.
+      if (happened.epoch > state.epoch) return end(state, true);
+      return [{ ...state, role: "leading" }, [{ kind: "lead", epoch: state.epoch }]];
+    case "lost":
+      return end(state, true);
+    case "stop":
+      if (state.role === "leading") return [{ ...state, isStopping: true }, [{ kind: "drain" }]];
+      return [{ ...state, role: "ended" }, [...releaseOf(state), { kind: "end", isLost: false }]];
+    case "drained":
+      return [{ ...state, role: "ended" }, [...releaseOf(state), { kind: "end", isLost: false }]];
+  }
+}
+
+const releaseOf = ({ role, epoch }: MemberState): readonly Action[] =>
+  role === "following" ? [] : [{ kind: "release", epoch }];
+
+const end = (state: MemberState, isLost: boolean): Decision => [{ ...state, role: "ended" }, [{ kind: "end", isLost }]];
+
+function whenDue(state: MemberState, now: number): Decision {
+  if (state.isAsking || now < state.nextAt) return [state, []];
+  const action: Action = state.role === "following" ? { kind: "look" } : { kind: "renew", epoch: state.epoch };
+  return [{ ...state, isAsking: true }, [action]];
+}
+
+function found(
+  state: MemberState,
+  leadership: Leadership | undefined,
+  sentAt: number,
+  now: number,
+  { lookMs }: Timing,
+): Decision {
+  const { epoch, leader, leftMs } = leadership ?? { epoch: 0, leader: undefined, leftMs: 0 };
+  // The answer to its takeover was lost: it leads already, for what is left of the lease.
+  if (leader?.id === state.me.id) return begin(state, epoch, sentAt + leftMs, now);
+  const known = { ...state, epoch, leader };
+  if (leftMs <= 0) return [known, [{ kind: "take over", from: epoch }]];
+  return [{ ...known, isAsking: false, nextAt: now + Math.min(lookMs, leftMs) }, []];
+}
+
+function tookOver(
+  state: MemberState,
+  epoch: number | undefined,
+  sentAt: number,
+  now: number,
+  { leaseMs }: Timing,
+): Decision {
+  // Another member was faster.
+  if (epoch === undefined) return [{ ...state, isAsking: false, nextAt: now }, []];
+  return begin(state, epoch, sentAt + leaseMs, now);
+}
+
+const begin = (state: MemberState, epoch: number, leaseUntil: number, now: number): Decision => [
+  { ...state, role: "catching up", epoch, leader: state.me, leaseUntil, isAsking: false, nextAt: now },
+  [{ kind: "catch up", epoch }],
+];

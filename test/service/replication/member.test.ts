@@ -1,0 +1,138 @@
+// What a member decides, step by step; members.test.ts plays whole lives.
+import { describe, expect, test } from "vitest";
+import {
+  beginning,
+  decide,
+  mayAnswer,
+  usualTiming,
+  type Action,
+  type Happened,
+  type MemberState,
+} from "../../../service/replication/member.ts";
+
+const me = { id: "me", address: "http://me" };
+const other = { id: "other", address: "http://other" };
+const { leaseMs, renewMs, lookMs, retryMs } = usualTiming;
+
+/** A member to which something happens, at a time. */
+class Played {
+  state: MemberState = beginning(me, 0);
+
+  happens(now: number, happened: Happened): readonly Action[] {
+    const [state, actions] = decide(this.state, happened, now, usualTiming);
+    this.state = state;
+    return actions;
+  }
+
+  passes(now: number): readonly Action[] {
+    return this.happens(now, { kind: "time passed" });
+  }
+
+  /** Leads since 0. */
+  static leading(): Played {
+    const member = new Played();
+    member.passes(0);
+    member.happens(0, { kind: "leadership", found: undefined, sentAt: 0 });
+    member.happens(0, { kind: "took over", epoch: 1, sentAt: 0 });
+    member.happens(0, { kind: "caught up", epoch: 0 });
+    return member;
+  }
+}
+
+describe("a member", () => {
+  test("the first one takes the leadership, reads the log, and then leads", () => {
+    const member = new Played();
+    expect(member.passes(0)).toEqual([{ kind: "look" }]);
+    expect(member.passes(1)).toEqual([]);
+    expect(member.happens(5, { kind: "leadership", found: undefined, sentAt: 0 })).toEqual([
+      { kind: "take over", from: 0 },
+    ]);
+    expect(member.happens(9, { kind: "took over", epoch: 1, sentAt: 5 })).toEqual([{ kind: "catch up", epoch: 1 }]);
+    expect(mayAnswer(member.state, 9)).toBe(false);
+    expect(member.happens(20, { kind: "caught up", epoch: 0 })).toEqual([{ kind: "lead", epoch: 1 }]);
+    // From before the request.
+    expect([mayAnswer(member.state, 5 + leaseMs - 1), mayAnswer(member.state, 5 + leaseMs)]).toEqual([true, false]);
+  });
+
+  test("a follower knows who leads, and takes over as soon as the lease has ended", () => {
+    const member = new Played();
+    member.passes(0);
+    const found = { epoch: 4, leader: other, leftMs: 300 };
+    expect(member.happens(10, { kind: "leadership", found, sentAt: 0 })).toEqual([]);
+    expect([member.state.leader, member.state.epoch]).toEqual([other, 4]);
+    expect([member.passes(309), member.passes(310)]).toEqual([[], [{ kind: "look" }]]);
+    const ended = { ...found, leftMs: 0 };
+    expect(member.happens(320, { kind: "leadership", found: ended, sentAt: 310 })).toEqual([
+      { kind: "take over", from: 4 },
+    ]);
+    // Another one was faster.
+    expect(member.happens(330, { kind: "took over", epoch: undefined, sentAt: 320 })).toEqual([]);
+    expect(member.passes(330)).toEqual([{ kind: "look" }]);
+  });
+
+  test("it looks often enough, also while the lease lasts long", () => {
+    const member = new Played();
+    member.passes(0);
+    member.happens(0, { kind: "leadership", found: { epoch: 1, leader: other, leftMs: leaseMs }, sentAt: 0 });
+    expect([member.passes(lookMs - 1), member.passes(lookMs)]).toEqual([[], [{ kind: "look" }]]);
+  });
+
+  test("if the answer to its takeover was lost, it finds itself, with what is left of the lease", () => {
+    const member = new Played();
+    member.passes(0);
+    member.happens(0, { kind: "leadership", found: undefined, sentAt: 0 });
+    member.happens(100, { kind: "unavailable" });
+    expect(member.passes(100 + retryMs)).toEqual([{ kind: "look" }]);
+    const found = { epoch: 1, leader: me, leftMs: 700 };
+    expect(member.happens(300, { kind: "leadership", found, sentAt: 200 })).toEqual([{ kind: "catch up", epoch: 1 }]);
+    member.happens(300, { kind: "caught up", epoch: 0 });
+    expect([mayAnswer(member.state, 899), mayAnswer(member.state, 900)]).toEqual([true, false]);
+  });
+
+  test("the leader renews its lease, and answers nothing while it could not", () => {
+    const member = Played.leading();
+    expect(member.passes(renewMs)).toEqual([{ kind: "renew", epoch: 1 }]);
+    member.happens(renewMs + 50, { kind: "renewed", isMine: true, sentAt: renewMs });
+    expect(mayAnswer(member.state, renewMs + leaseMs - 1)).toBe(true);
+    expect(member.passes(2 * renewMs)).toEqual([{ kind: "renew", epoch: 1 }]);
+    member.happens(3000, { kind: "unavailable" });
+    expect(mayAnswer(member.state, 3000)).toBe(false);
+    expect(member.passes(3000 + retryMs)).toEqual([{ kind: "renew", epoch: 1 }]);
+    // Nobody took over meanwhile.
+    member.happens(3200, { kind: "renewed", isMine: true, sentAt: 3100 });
+    expect(mayAnswer(member.state, 3200)).toBe(true);
+  });
+
+  test.each<Happened>([{ kind: "renewed", isMine: false, sentAt: 0 }, { kind: "lost" }])(
+    "a leader that was replaced ends without an answer: $kind",
+    (happened) => {
+      const member = Played.leading();
+      expect(member.happens(10, happened)).toEqual([{ kind: "end", isLost: true }]);
+      expect(mayAnswer(member.state, 10)).toBe(false);
+      expect([member.passes(5000), member.happens(5000, { kind: "stop" })]).toEqual([[], []]);
+    },
+  );
+
+  test("a member that finds a later leadership in the log does not lead", () => {
+    const member = new Played();
+    member.passes(0);
+    member.happens(0, { kind: "leadership", found: undefined, sentAt: 0 });
+    member.happens(0, { kind: "took over", epoch: 1, sentAt: 0 });
+    expect(member.happens(5000, { kind: "caught up", epoch: 2 })).toEqual([{ kind: "end", isLost: true }]);
+  });
+
+  test("a leader that stops first appends all it has accepted, then ends its lease", () => {
+    const member = Played.leading();
+    expect(member.happens(10, { kind: "stop" })).toEqual([{ kind: "drain" }]);
+    expect(mayAnswer(member.state, 11)).toBe(true);
+    expect(member.happens(30, { kind: "drained" })).toEqual([
+      { kind: "release", epoch: 1 },
+      { kind: "end", isLost: false },
+    ]);
+  });
+
+  test("a follower that stops ends nobody's lease", () => {
+    const member = new Played();
+    expect(member.happens(0, { kind: "stop" })).toEqual([{ kind: "end", isLost: false }]);
+  });
+});

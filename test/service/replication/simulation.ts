@@ -1,0 +1,458 @@
+// Several members of a service, their log and their clients in virtual time. A seed decides on everything: delays, lost requests and
+// answers, crashes, pauses and cuts. What the members do is the product's own code: decide, Appender and catchUp.
+import { Appender } from "../../../service/replication/appender.ts";
+import { catchUp, type Copy } from "../../../service/replication/catchUp.ts";
+import { DoesNotApply, type Position } from "../../../service/replication/changes.ts";
+import { LogUnavailable, type Entry, type Log, type Logged, type Snapshot } from "../../../service/replication/log.ts";
+import {
+  beginning,
+  decide,
+  mayAnswer,
+  usualTiming,
+  type Action,
+  type Happened,
+  type MemberState,
+} from "../../../service/replication/member.ts";
+import { MemoryLog } from "../../../service/replication/memoryLog.ts";
+
+/** Mistakes that the simulation must find. */
+export const bugs = [
+  "appends without a fence",
+  "answers before the append",
+  "counts its lease from after the request",
+  "reads without a lease",
+  "applies an entry twice",
+  "skips an entry",
+  "keeps what nobody acknowledged",
+  "trims too early",
+] as const;
+export type Bug = (typeof bugs)[number];
+
+/** Numbers from 0 to 1 (mulberry32). */
+function randomOf(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Virtual time: events in order. */
+class Time {
+  now = 0;
+  #events: { readonly at: number; readonly order: number; readonly run: () => void }[] = [];
+  #order = 0;
+
+  after(ms: number, run: () => void): void {
+    const event = { at: this.now + ms, order: this.#order++, run };
+    let at = this.#events.length;
+    while (at > 0 && (this.#events[at - 1]?.at ?? 0) > event.at) at--;
+    this.#events.splice(at, 0, event);
+  }
+
+  async until(end: number): Promise<void> {
+    for (let next = this.#events[0]; next !== undefined && next.at <= end; next = this.#events[0]) {
+      this.#events.shift();
+      this.now = next.at;
+      next.run();
+      // Whatever follows from it without time.
+      await new Promise(setImmediate);
+    }
+    this.now = end;
+  }
+}
+
+/** A copy as a list of values. It is on the disk: it survives the process. */
+class ListCopy implements Copy {
+  position: Position = { epoch: 0, seq: 0 };
+  values: string[] = [];
+  readonly #bug: Bug | undefined;
+
+  constructor(bug: Bug | undefined) {
+    this.#bug = bug;
+  }
+
+  async apply({ seq, epoch, bytes }: Logged): Promise<void> {
+    if (seq !== this.position.seq + 1) throw new DoesNotApply(`entry ${seq} after ${this.position.seq}`);
+    this.position = { epoch, seq };
+    const times = this.#bug === "applies an entry twice" && seq % 7 === 0 ? 2 : 1;
+    if (this.#bug === "skips an entry" && seq % 7 === 0) return;
+    for (let i = 0; i < times; i++) this.values.push(Buffer.from(bytes).toString());
+  }
+
+  async replace(snapshot: Snapshot | undefined): Promise<void> {
+    const { position, values } = snapshot
+      ? (JSON.parse(Buffer.from(snapshot.bytes).toString()) as Pick<ListCopy, "position" | "values">)
+      : { position: { epoch: 0, seq: 0 }, values: [] };
+    [this.position, this.values] = [position, [...values]];
+  }
+
+  get snapshot(): Snapshot {
+    const { position, values } = this;
+    return { seq: position.seq, bytes: Buffer.from(JSON.stringify({ position, values })) };
+  }
+
+  commit(entry: Entry): void {
+    this.position = { epoch: entry.epoch, seq: entry.seq };
+    this.values.push(Buffer.from(entry.bytes).toString());
+  }
+}
+
+/** How often what goes wrong, from 0 to 1. */
+interface Faults {
+  readonly lost: number;
+  readonly slow: number;
+}
+
+/** What is wrong, or undefined. */
+export type Verdict = string | undefined;
+
+/** What a run has done, so that a test sees that it tries anything. */
+export interface Played {
+  readonly verdict: Verdict;
+  readonly acknowledged: number;
+  readonly reads: number;
+  readonly takeovers: number;
+  readonly replaced: number;
+}
+
+const answerMs = 2000;
+
+class Run {
+  readonly time = new Time();
+  readonly #random: () => number;
+  readonly bug: Bug | undefined;
+  readonly log = new MemoryLog(() => this.time.now);
+  faults: Faults = { lost: 0.02, slow: 0.06 };
+  wrong: Verdict;
+  /** In the order of their acknowledgement. */
+  readonly acknowledged: string[] = [];
+  reads = 0;
+  replaced = 0;
+  members: Process[] = [];
+  #written = 0;
+
+  constructor(seed: number, bug: Bug | undefined) {
+    this.#random = randomOf(seed);
+    this.bug = bug;
+  }
+
+  get random(): number {
+    return this.#random();
+  }
+
+  /** A delay: mostly short, sometimes longer than a lease. */
+  delay(): number {
+    return this.random < this.faults.slow ? this.random * 3 * usualTiming.leaseMs : 1 + this.random * 20;
+  }
+
+  fail(text: string): void {
+    this.wrong ??= `${text}, at ${this.time.now.toFixed(0)} ms`;
+  }
+
+  /** A client writes and reads at random members. */
+  client(): void {
+    const member = this.members[Math.floor(this.random * this.members.length)];
+    if (this.random < 0.5) member?.write(`value-${++this.#written}`);
+    else member?.read();
+  }
+
+  /** What the log has, from its latest snapshot. */
+  async wholeLog(): Promise<ListCopy | undefined> {
+    const copy = new ListCopy(undefined);
+    try {
+      await copy.replace(await this.log.latestSnapshot());
+      await catchUp(copy, this.log);
+      return copy;
+    } catch (error) {
+      if (!(error instanceof DoesNotApply)) throw error;
+      this.fail(`the log cannot be read: ${error.message}`);
+      return undefined;
+    }
+  }
+
+  /** Checks an answer to a read that began when so many values were acknowledged. */
+  answered(values: readonly string[], known: number): void {
+    this.reads++;
+    const seen = new Set(values);
+    for (const value of this.acknowledged.slice(0, known))
+      if (!seen.has(value)) return this.fail(`a read does not show ${value}, which was acknowledged before it`);
+    if (seen.size !== values.length) this.fail("a read shows a value twice");
+  }
+}
+
+/** A process of the service, with the copy on its disk. */
+class Process {
+  static #started = 0;
+  readonly #run: Run;
+  readonly copy: ListCopy;
+  readonly #log: Log;
+  #state: MemberState;
+  #appender: Appender | undefined;
+  #pausedUntil = 0;
+  #isDead = false;
+  #isCut = false;
+  #isDraining = false;
+
+  constructor(run: Run, copy: ListCopy) {
+    this.#run = run;
+    this.copy = copy;
+    this.#log = this.#remote(run.log);
+    this.#state = beginning({ id: `process-${++Process.#started}`, address: "" }, run.time.now);
+    this.#tick();
+  }
+
+  get role(): string {
+    return this.#isDead ? "ended" : this.#state.role;
+  }
+
+  /** Runs when the process is not paused, unless it has died. */
+  #later(ms: number, run: () => void): void {
+    this.#run.time.after(ms, () => {
+      if (this.#isDead) return;
+      const left = this.#pausedUntil - this.#run.time.now;
+      if (left > 0) this.#later(left, run);
+      else run();
+    });
+  }
+
+  pause(ms: number): void {
+    this.#pausedUntil = this.#run.time.now + ms;
+  }
+
+  cut(ms: number): void {
+    this.#isCut = true;
+    this.#run.time.after(ms, () => (this.#isCut = false));
+  }
+
+  die(): void {
+    this.#isDead = true;
+  }
+
+  stop(): void {
+    this.#later(0, () => this.#decide({ kind: "stop" }));
+  }
+
+  #tick(): void {
+    this.#decide({ kind: "time passed" });
+    this.#later(40, () => this.#tick());
+  }
+
+  #decide(happened: Happened): void {
+    if (this.#isDead) return;
+    const { now } = this.#run.time;
+    const late = this.#run.bug === "counts its lease from after the request" && "sentAt" in happened;
+    const [state, actions] = decide(this.#state, late ? { ...happened, sentAt: now } : happened, now, usualTiming);
+    this.#state = state;
+    for (const action of actions) void this.#do(action);
+  }
+
+  async #do(action: Action): Promise<void> {
+    const sentAt = this.#run.time.now;
+    const { me } = this.#state;
+    const ask = async (request: () => Promise<Happened>): Promise<void> =>
+      this.#decide(await request().catch((): Happened => ({ kind: "unavailable" })));
+    switch (action.kind) {
+      case "look":
+        return ask(async () => ({ kind: "leadership", found: await this.#log.leadership(), sentAt }));
+      case "take over":
+        return ask(async () => {
+          const epoch = await this.#log.takeOver(action.from, me, usualTiming.leaseMs);
+          return { kind: "took over", epoch, sentAt };
+        });
+      case "renew":
+        return ask(async () => {
+          const isMine = await this.#log.renew(action.epoch, usualTiming.leaseMs);
+          return { kind: "renewed", isMine, sentAt };
+        });
+      case "catch up":
+        return this.#catchUp();
+      case "lead":
+        this.#appender = new Appender({
+          log: this.#log,
+          epoch: action.epoch,
+          pause: () => new Promise((resolve) => this.#later(usualTiming.retryMs, resolve)),
+          lost: () => this.#decide({ kind: "lost" }),
+        });
+        return;
+      case "drain":
+        this.#isDraining = true;
+        await this.#appender?.unfinished;
+        return this.#decide({ kind: "drained" });
+      case "release":
+        return this.#log.release(action.epoch).catch(() => {});
+      case "end":
+        // What it has sent still arrives.
+        this.die();
+    }
+  }
+
+  async #catchUp(): Promise<void> {
+    const log: Pick<Log, "read" | "latestSnapshot"> = this.#log;
+    const { position } = this.copy;
+    const isKept = this.#run.bug === "keeps what nobody acknowledged" && position.seq > 0;
+    const read = async (after: number, most: number, bytes: number) =>
+      isKept && most === 1 ? [{ ...position, schema: 0, bytes: Buffer.of(), at: 0 }] : log.read(after, most, bytes);
+    for (;;)
+      try {
+        const { isReplaced } = await catchUp(this.copy, { read, latestSnapshot: () => log.latestSnapshot() });
+        if (isReplaced && position.seq > 0) this.#run.replaced++;
+        return this.#decide({ kind: "caught up", epoch: this.copy.position.epoch });
+      } catch (error) {
+        if (this.#isDead) return;
+        if (!(error instanceof LogUnavailable || error instanceof DoesNotApply)) return this.#run.fail(String(error));
+        if (error instanceof DoesNotApply) await this.copy.replace(undefined);
+        await new Promise<void>((resolve) => this.#later(usualTiming.retryMs, resolve));
+      }
+  }
+
+  /** The log at the other end of a network that delays and loses requests and answers. */
+  #remote(log: MemoryLog): Log {
+    const over =
+      <Values extends readonly unknown[], T>(request: (...values: Values) => Promise<T>) =>
+      (...values: Values): Promise<T> =>
+        new Promise((resolve, reject) => {
+          const run = this.#run;
+          let isOver = false;
+          const answer = (how: () => void): void =>
+            this.#later(0, () => {
+              if (!isOver) how();
+              isOver = true;
+            });
+          run.time.after(answerMs, () => answer(() => reject(new LogUnavailable("no answer"))));
+          if (this.#isCut || run.random < run.faults.lost) return;
+          // The request arrives even if the process has died or is paused by then.
+          run.time.after(run.delay(), () => {
+            const later = (how: () => void): void => run.time.after(run.delay(), () => answer(how));
+            const send = async (): Promise<void> => {
+              try {
+                const found = await request(...values);
+                if (!this.#isCut && run.random >= run.faults.lost) later(() => resolve(found));
+              } catch (error) {
+                later(() => reject(asUnavailable(error)));
+              }
+            };
+            void send();
+          });
+        });
+    const append = async (entries: readonly Entry[]): Promise<boolean> => {
+      const epoch = (await log.leadership())?.epoch ?? 0;
+      if (this.#run.bug !== "appends without a fence") return log.append(entries);
+      // Whatever the epoch of an entry is, it counts.
+      const { seq } = await log.end();
+      return log.append(entries.map((entry, i) => ({ ...entry, epoch, seq: seq + i + 1 })));
+    };
+    return {
+      leadership: over(() => log.leadership()),
+      takeOver: over((...values: Parameters<Log["takeOver"]>) => log.takeOver(...values)),
+      renew: over((...values: Parameters<Log["renew"]>) => log.renew(...values)),
+      release: over((epoch: number) => log.release(epoch)),
+      append: over(append),
+      read: over((...values: Parameters<Log["read"]>) => log.read(...values)),
+      end: over(() => log.end()),
+      addSnapshot: over((snapshot: Snapshot) => log.addSnapshot(snapshot)),
+      latestSnapshot: over(() => log.latestSnapshot()),
+      trim: over((seq: number) => log.trim(seq)),
+      close: async () => {},
+    };
+  }
+
+  get #isLeading(): boolean {
+    const isPaused = this.#pausedUntil > this.#run.time.now;
+    return !this.#isDead && !isPaused && this.#state.role === "leading" && this.#appender !== undefined;
+  }
+
+  write(value: string): void {
+    if (!this.#isLeading || this.#isDraining) return;
+    const entry = {
+      seq: this.copy.position.seq + 1,
+      epoch: this.#state.epoch,
+      schema: 1,
+      bytes: Buffer.from(value),
+    };
+    this.copy.commit(entry);
+    const acknowledge = (): void => void this.#run.acknowledged.push(value);
+    const logged = this.#appender?.add(Promise.resolve(entry));
+    if (this.#run.bug === "answers before the append") acknowledge();
+    else void logged?.then(acknowledge);
+  }
+
+  read(): void {
+    if (!this.#isLeading) return;
+    const known = this.#run.acknowledged.length;
+    // A request takes time to be read, in which the process may be paused.
+    const values = [...this.copy.values];
+    const unfinished = this.#appender?.unfinished ?? Promise.resolve();
+    const answer = (): void => {
+      const may = this.#run.bug === "reads without a lease" || mayAnswer(this.#state, this.#run.time.now);
+      if (may) this.#run.answered(values, known);
+      else if (this.#state.role === "leading") this.#later(50, answer);
+    };
+    void unfinished.then(() => this.#later(0, answer));
+  }
+
+  /** A standby writes a snapshot, and trims what it contains. */
+  async snapshot(): Promise<void> {
+    const { log, bug } = this.#run;
+    const own = await this.#run.wholeLog();
+    if (own === undefined || own.position.seq === 0) return;
+    if (bug !== "trims too early") await log.addSnapshot(own.snapshot);
+    await log.trim(own.position.seq);
+  }
+}
+
+/** As with a database: an entry that is there already came from an attempt whose answer was lost. */
+const asUnavailable = (error: unknown): unknown =>
+  error instanceof Error && /cannot be appended/.test(error.message) ? new LogUnavailable(error.message) : error;
+
+/** Plays one run. */
+export async function play(seed: number, bug?: Bug): Promise<Played> {
+  const run = new Run(seed, bug);
+  const { time, log } = run;
+  const size = 2 + Math.floor(run.random * 2);
+  for (let i = 0; i < size; i++) run.members.push(new Process(run, new ListCopy(bug)));
+  const end = 20_000;
+  for (let at = 0; at < end; at += 20 + run.random * 100) time.after(at, () => run.client());
+  for (let at = run.random * 4000; at < end; at += 500 + run.random * 4000)
+    time.after(at, () => {
+      const i = Math.floor(run.random * run.members.length);
+      const member = run.members[i];
+      if (!member) return;
+      const chosen = run.random;
+      const restart = (): void => void (run.members[i] = new Process(run, member.copy));
+      if (chosen < 0.25) member.pause(run.random * 3 * usualTiming.leaseMs);
+      else if (chosen < 0.5) member.cut(run.random * 3 * usualTiming.leaseMs);
+      else if (chosen < 0.6) void member.snapshot();
+      else if (chosen < 0.7) member.stop();
+      else {
+        member.die();
+        restart();
+      }
+    });
+  // A process that has ended is started again.
+  for (let at = 500; at < end; at += 500)
+    time.after(at, () => {
+      for (const [i, member] of run.members.entries())
+        if (member.role === "ended") run.members[i] = new Process(run, member.copy);
+    });
+  await time.until(end);
+  run.faults = { lost: 0, slow: 0 };
+  await time.until(end + 10_000);
+  for (const [i, member] of run.members.entries())
+    if (member.role === "ended") run.members[i] = new Process(run, member.copy);
+  await time.until(end + 20_000);
+
+  const leaders = run.members.filter(({ role }) => role === "leading");
+  if (leaders.length !== 1) run.fail(`${leaders.length} members lead at the end`);
+  const known = run.acknowledged.length;
+  const values = (await run.wholeLog())?.values ?? [];
+  const seen = new Set(values);
+  if (seen.size !== values.length) run.fail("the log has a value twice");
+  for (const value of run.acknowledged.slice(0, known)) if (!seen.has(value)) run.fail(`${value} is lost`);
+  for (const { copy } of leaders)
+    if (copy.values.join() !== values.join()) run.fail("the leader's copy is not what the log has");
+  const takeovers = (await log.leadership())?.epoch ?? 0;
+  return { verdict: run.wrong, acknowledged: known, reads: run.reads, takeovers, replaced: run.replaced };
+}
