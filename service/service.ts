@@ -153,7 +153,8 @@ export function createService(options: ServiceOptions = {}): Service {
     const requestId = (): string => `${boot}-${(++count).toString(36).padStart(6, "0")}`;
     const app = createServer({ log: options.log, requestId, tls: options.tls, limits });
     const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
-    const mark = folder === undefined ? undefined : new Mark(store, storeFile(folder));
+    // A copy is replaced when it is behind.
+    const mark = folder === undefined || options.replicate ? undefined : new Mark(store, storeFile(folder));
     const authority = new LocalAuthority(folder);
     const context = createContext({
       ...{ options, store, folder, authority, clock, random, waits, mark, log: app.log },

@@ -1,6 +1,6 @@
 // Brings a copy to the end of the log. A copy whose last entry is not in the log is replaced: a leader committed changes in it that
 // nobody acknowledged.
-import type { Position } from "./changes.ts";
+import { DoesNotApply, type Position } from "./changes.ts";
 import type { Log, Logged, Snapshot } from "./log.ts";
 
 /** A copy that a member has. */
@@ -24,18 +24,36 @@ export interface CaughtUp {
   readonly isReplaced: boolean;
 }
 
-/** Applies what the log has after the copy's position; replaces the copy if that is not possible. */
+/**
+ * Applies what the log has after the copy's position; replaces the copy if that is not possible.
+ * @throws DoesNotApply if the log does not continue its own latest snapshot.
+ */
 export async function catchUp(copy: Copy, log: Pick<Log, "read" | "latestSnapshot">): Promise<CaughtUp> {
-  let [applied, isReplaced] = [0, false];
-  if (!(await isInLog(copy, log))) {
-    await copy.replace(await log.latestSnapshot());
-    isReplaced = true;
-  }
+  const done = { applied: 0, isReplaced: false };
+  let from: number | undefined;
+  /** False if it started from the latest snapshot already. */
+  const replace = async (): Promise<boolean> => {
+    const snapshot = await log.latestSnapshot();
+    const seq = snapshot?.seq ?? 0;
+    if (seq === from) return false;
+    from = seq;
+    done.isReplaced = true;
+    await copy.replace(snapshot);
+    return true;
+  };
+  if (!(await isInLog(copy, log))) await replace();
   for (;;) {
     const entries = await log.read(copy.position.seq, mostEntries, mostBytes);
-    if (entries.length === 0) return { applied, isReplaced };
-    for (const entry of entries) await copy.apply(entry);
-    applied += entries.length;
+    if (entries.length === 0) return done;
+    try {
+      for (const entry of entries) {
+        await copy.apply(entry);
+        done.applied++;
+      }
+    } catch (error) {
+      // The copy is damaged, or what it needs next was trimmed meanwhile.
+      if (!(error instanceof DoesNotApply) || !(await replace())) throw error;
+    }
   }
 }
 

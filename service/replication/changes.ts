@@ -115,12 +115,14 @@ export const triggersOf = (db: DatabaseSync): readonly string[] =>
 
 /** Makes a copy follow: what triggers and foreign keys would change comes from the leader. */
 export function follow(db: DatabaseSync): void {
+  // After a loss of power the copy is whole, and may miss its last entries: the log has them.
+  db.exec("PRAGMA synchronous = NORMAL");
   db.exec("PRAGMA foreign_keys = OFF");
   for (const { name } of db.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").all())
     db.exec(`DROP TRIGGER ${String(name)}`);
 }
 
-/** Makes a copy lead, with the triggers of its schema. */
+/** Makes a copy lead, with the triggers of its schema (from {@link triggersOf} a new store). */
 export function lead(db: DatabaseSync, triggers: readonly string[]): void {
   follow(db);
   for (const sql of triggers) db.exec(sql);

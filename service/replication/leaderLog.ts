@@ -1,8 +1,14 @@
 // The leader's way into the log: each transaction of its copy becomes an entry.
 import type { DatabaseSync } from "node:sqlite";
 import { Appender, type Leading } from "./appender.ts";
-import { encode, positionOf, prepareCopy, Recorder, type Recorded } from "./changes.ts";
+import { encode, lead, positionOf, prepareCopy, Recorder, type Recorded } from "./changes.ts";
 import type { GroupLog } from "./groupLog.ts";
+
+/** The schema that a copy has. */
+export interface SchemaOfCopy {
+  readonly schema: number;
+  readonly triggers: readonly string[];
+}
 
 /** Records the transactions of a store, and appends them. */
 export class LeaderLog implements GroupLog {
@@ -13,9 +19,10 @@ export class LeaderLog implements GroupLog {
   #seq: number;
   #recorded: Recorded | undefined;
 
-  /** `schema` is the version of the copy's schema. */
-  constructor(db: DatabaseSync, schema: number, leading: Leading) {
+  /** `schema` is the version of the copy's schema, `triggers` are those of a new store with it. */
+  constructor(db: DatabaseSync, { schema, triggers }: SchemaOfCopy, leading: Leading) {
     prepareCopy(db);
+    lead(db, triggers);
     this.#appender = new Appender(leading);
     this.#recorder = new Recorder(db);
     this.#epoch = leading.epoch;

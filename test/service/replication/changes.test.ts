@@ -9,7 +9,7 @@ import { createService } from "../../../service/service.ts";
 import { Store } from "../../../service/store/database.ts";
 import { isThorough } from "../../support/extent.mts";
 import { makeCertificate } from "../../support/certificates.ts";
-import { contentsOf, emptyCopy, followLog } from "./copies.ts";
+import { contentsOf, emptyCopy, followLog, schemaOfCopies } from "./copies.ts";
 
 const seed = Number(process.env["FC_SEED"] ?? 20_260_101);
 const runs = isThorough ? 500 : 40;
@@ -74,7 +74,8 @@ async function leader() {
   };
   const service = createService({
     ...{ clock, random: seededRandom("copies") },
-    replicate: (db) => new LeaderLog(db, 13, { log, epoch: 1, pause: () => Promise.resolve(), lost: fatal }),
+    replicate: (db) =>
+      new LeaderLog(db, schemaOfCopies, { log, epoch: 1, pause: () => Promise.resolve(), lost: fatal }),
   });
   const { store } = service.context;
   const named = (text: string, nth: number): string =>

@@ -6,7 +6,7 @@ import { LogUnavailable, type Log } from "../../../service/replication/log.ts";
 import { MemoryLog } from "../../../service/replication/memoryLog.ts";
 import { Store } from "../../../service/store/database.ts";
 import { isThorough } from "../../support/extent.mts";
-import { contentsOf, emptyCopy, followLog } from "./copies.ts";
+import { contentsOf, emptyCopy, followLog, schemaOfCopies } from "./copies.ts";
 
 const seed = Number(process.env["FC_SEED"] ?? 20_260_101);
 const hour = 3600_000;
@@ -45,7 +45,7 @@ async function leading(planned: readonly Outcome[] = []) {
   const pause = () => new Promise<void>((resolve) => void setImmediate(resolve));
   const store = new Store(
     ":memory:",
-    (db) => new LeaderLog(db, 13, { log: unreliable(log, planned), epoch: 1, pause, lost }),
+    (db) => new LeaderLog(db, schemaOfCopies, { log: unreliable(log, planned), epoch: 1, pause, lost }),
   );
   const acknowledged: string[] = [];
   /** Adds an organization, in a transaction of its own. */

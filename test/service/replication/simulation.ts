@@ -1,18 +1,11 @@
 // Several members of a service, their log and their clients in virtual time. A seed decides on everything: delays, lost requests and
-// answers, crashes, pauses and cuts. What the members do is the product's own code: decide, Appender and catchUp.
+// answers, crashes, pauses and cuts. What the members do is the product's own code: Membership, Appender and catchUp.
 import { Appender } from "../../../service/replication/appender.ts";
 import { catchUp, type Copy } from "../../../service/replication/catchUp.ts";
 import { DoesNotApply, type Position } from "../../../service/replication/changes.ts";
 import { LogUnavailable, type Entry, type Log, type Logged, type Snapshot } from "../../../service/replication/log.ts";
-import {
-  beginning,
-  decide,
-  mayAnswer,
-  usualTiming,
-  type Action,
-  type Happened,
-  type MemberState,
-} from "../../../service/replication/member.ts";
+import { usualTiming } from "../../../service/replication/member.ts";
+import { Membership } from "../../../service/replication/membership.ts";
 import { MemoryLog } from "../../../service/replication/memoryLog.ts";
 
 /** Mistakes that the simulation must find. */
@@ -69,6 +62,8 @@ class ListCopy implements Copy {
   position: Position = { epoch: 0, seq: 0 };
   values: string[] = [];
   readonly #bug: Bug | undefined;
+  /** How often it was replaced with changes in it. */
+  replaced = 0;
 
   constructor(bug: Bug | undefined) {
     this.#bug = bug;
@@ -83,6 +78,7 @@ class ListCopy implements Copy {
   }
 
   async replace(snapshot: Snapshot | undefined): Promise<void> {
+    if (this.position.seq > 0) this.replaced++;
     const { position, values } = snapshot
       ? (JSON.parse(Buffer.from(snapshot.bytes).toString()) as Pick<ListCopy, "position" | "values">)
       : { position: { epoch: 0, seq: 0 }, values: [] };
@@ -130,7 +126,6 @@ class Run {
   /** In the order of their acknowledgement. */
   readonly acknowledged: string[] = [];
   reads = 0;
-  replaced = 0;
   members: Process[] = [];
   #written = 0;
 
@@ -189,23 +184,44 @@ class Process {
   readonly #run: Run;
   readonly copy: ListCopy;
   readonly #log: Log;
-  #state: MemberState;
+  readonly #membership: Membership;
   #appender: Appender | undefined;
   #pausedUntil = 0;
   #isDead = false;
   #isCut = false;
   #isDraining = false;
+  /** How long its clock stood still while it waited for answers. */
+  #stood = 0;
 
   constructor(run: Run, copy: ListCopy) {
     this.#run = run;
     this.copy = copy;
     this.#log = this.#remote(run.log);
-    this.#state = beginning({ id: `process-${++Process.#started}`, address: "" }, run.time.now);
-    this.#tick();
+    const { position } = copy;
+    let isKept = run.bug === "keeps what nobody acknowledged" && position.seq > 0;
+    const read = async (after: number, most: number, bytes: number) => {
+      const found = isKept ? [{ ...position, schema: 0, bytes: Buffer.of(), at: 0 }] : undefined;
+      isKept = false;
+      return found ?? this.#log.read(after, most, bytes);
+    };
+    this.#membership = new Membership({
+      ...{ copy, log: { ...this.#log, read }, timing: usualTiming },
+      me: { id: `process-${++Process.#started}`, address: "" },
+      now: () => run.time.now - this.#stood,
+      after: (ms, callback) => this.#later(ms, callback),
+      lead: (epoch) => this.#lead(epoch),
+      drain: async () => {
+        this.#isDraining = true;
+        await this.#appender?.unfinished;
+      },
+      // What it has sent still arrives.
+      end: () => this.die(),
+      failed: (error) => run.fail(String(error)),
+    });
   }
 
   get role(): string {
-    return this.#isDead ? "ended" : this.#state.role;
+    return this.#isDead ? "ended" : this.#membership.state.role;
   }
 
   /** Runs when the process is not paused, unless it has died. */
@@ -232,80 +248,15 @@ class Process {
   }
 
   stop(): void {
-    this.#later(0, () => this.#decide({ kind: "stop" }));
+    this.#later(0, () => this.#membership.stop());
   }
 
-  #tick(): void {
-    this.#decide({ kind: "time passed" });
-    this.#later(40, () => this.#tick());
-  }
-
-  #decide(happened: Happened): void {
-    if (this.#isDead) return;
-    const { now } = this.#run.time;
-    const late = this.#run.bug === "counts its lease from after the request" && "sentAt" in happened;
-    const [state, actions] = decide(this.#state, late ? { ...happened, sentAt: now } : happened, now, usualTiming);
-    this.#state = state;
-    for (const action of actions) void this.#do(action);
-  }
-
-  async #do(action: Action): Promise<void> {
-    const sentAt = this.#run.time.now;
-    const { me } = this.#state;
-    const ask = async (request: () => Promise<Happened>): Promise<void> =>
-      this.#decide(await request().catch((): Happened => ({ kind: "unavailable" })));
-    switch (action.kind) {
-      case "look":
-        return ask(async () => ({ kind: "leadership", found: await this.#log.leadership(), sentAt }));
-      case "take over":
-        return ask(async () => {
-          const epoch = await this.#log.takeOver(action.from, me, usualTiming.leaseMs);
-          return { kind: "took over", epoch, sentAt };
-        });
-      case "renew":
-        return ask(async () => {
-          const isMine = await this.#log.renew(action.epoch, usualTiming.leaseMs);
-          return { kind: "renewed", isMine, sentAt };
-        });
-      case "catch up":
-        return this.#catchUp();
-      case "lead":
-        this.#appender = new Appender({
-          log: this.#log,
-          epoch: action.epoch,
-          pause: () => new Promise((resolve) => this.#later(usualTiming.retryMs, resolve)),
-          lost: () => this.#decide({ kind: "lost" }),
-        });
-        return;
-      case "drain":
-        this.#isDraining = true;
-        await this.#appender?.unfinished;
-        return this.#decide({ kind: "drained" });
-      case "release":
-        return this.#log.release(action.epoch).catch(() => {});
-      case "end":
-        // What it has sent still arrives.
-        this.die();
-    }
-  }
-
-  async #catchUp(): Promise<void> {
-    const log: Pick<Log, "read" | "latestSnapshot"> = this.#log;
-    const { position } = this.copy;
-    const isKept = this.#run.bug === "keeps what nobody acknowledged" && position.seq > 0;
-    const read = async (after: number, most: number, bytes: number) =>
-      isKept && most === 1 ? [{ ...position, schema: 0, bytes: Buffer.of(), at: 0 }] : log.read(after, most, bytes);
-    for (;;)
-      try {
-        const { isReplaced } = await catchUp(this.copy, { read, latestSnapshot: () => log.latestSnapshot() });
-        if (isReplaced && position.seq > 0) this.#run.replaced++;
-        return this.#decide({ kind: "caught up", epoch: this.copy.position.epoch });
-      } catch (error) {
-        if (this.#isDead) return;
-        if (!(error instanceof LogUnavailable || error instanceof DoesNotApply)) return this.#run.fail(String(error));
-        if (error instanceof DoesNotApply) await this.copy.replace(undefined);
-        await new Promise<void>((resolve) => this.#later(usualTiming.retryMs, resolve));
-      }
+  #lead(epoch: number): void {
+    this.#appender = new Appender({
+      ...{ log: this.#log, epoch },
+      pause: () => new Promise((resolve) => this.#later(usualTiming.retryMs, resolve)),
+      lost: () => this.#membership.lost(),
+    });
   }
 
   /** The log at the other end of a network that delays and loses requests and answers. */
@@ -315,11 +266,14 @@ class Process {
       (...values: Values): Promise<T> =>
         new Promise((resolve, reject) => {
           const run = this.#run;
+          const sentAt = run.time.now;
           let isOver = false;
           const answer = (how: () => void): void =>
             this.#later(0, () => {
-              if (!isOver) how();
+              if (isOver) return;
               isOver = true;
+              if (run.bug === "counts its lease from after the request") this.#stood += run.time.now - sentAt;
+              how();
             });
           run.time.after(answerMs, () => answer(() => reject(new LogUnavailable("no answer"))));
           if (this.#isCut || run.random < run.faults.lost) return;
@@ -361,14 +315,14 @@ class Process {
 
   get #isLeading(): boolean {
     const isPaused = this.#pausedUntil > this.#run.time.now;
-    return !this.#isDead && !isPaused && this.#state.role === "leading" && this.#appender !== undefined;
+    return !this.#isDead && !isPaused && this.role === "leading" && this.#appender !== undefined;
   }
 
   write(value: string): void {
     if (!this.#isLeading || this.#isDraining) return;
     const entry = {
       seq: this.copy.position.seq + 1,
-      epoch: this.#state.epoch,
+      epoch: this.#membership.state.epoch,
       schema: 1,
       bytes: Buffer.from(value),
     };
@@ -386,9 +340,9 @@ class Process {
     const values = [...this.copy.values];
     const unfinished = this.#appender?.unfinished ?? Promise.resolve();
     const answer = (): void => {
-      const may = this.#run.bug === "reads without a lease" || mayAnswer(this.#state, this.#run.time.now);
+      const may = this.#run.bug === "reads without a lease" || this.#membership.mayAnswer;
       if (may) this.#run.answered(values, known);
-      else if (this.#state.role === "leading") this.#later(50, answer);
+      else if (this.role === "leading") this.#later(50, answer);
     };
     void unfinished.then(() => this.#later(0, answer));
   }
@@ -453,6 +407,7 @@ export async function play(seed: number, bug?: Bug): Promise<Played> {
   for (const value of run.acknowledged.slice(0, known)) if (!seen.has(value)) run.fail(`${value} is lost`);
   for (const { copy } of leaders)
     if (copy.values.join() !== values.join()) run.fail("the leader's copy is not what the log has");
+  const replaced = run.members.reduce((sum, { copy }) => sum + copy.replaced, 0);
   const takeovers = (await log.leadership())?.epoch ?? 0;
-  return { verdict: run.wrong, acknowledged: known, reads: run.reads, takeovers, replaced: run.replaced };
+  return { verdict: run.wrong, acknowledged: known, reads: run.reads, takeovers, replaced };
 }

@@ -1,0 +1,144 @@
+// A process as a member: carries out what member.ts decides, and follows the log while it does not lead.
+import { catchUp, type Copy } from "./catchUp.ts";
+import { LogUnavailable, type Log, type Member } from "./log.ts";
+import { beginning, decide, mayAnswer, type Action, type Happened, type MemberState, type Timing } from "./member.ts";
+
+/** What a member has and does. */
+export interface Parts {
+  readonly me: Member;
+  readonly log: Log;
+  readonly copy: Copy;
+  readonly timing: Timing;
+  /** Milliseconds of a clock that nobody can set. */
+  readonly now: () => number;
+  /** Calls back once after that many milliseconds. */
+  readonly after: (ms: number, run: () => void) => void;
+  /** Begins to answer: the copy has the whole log. */
+  readonly lead: (epoch: number) => void;
+  /** Accepts nothing more; resolves when all that was accepted is in the log. */
+  readonly drain: () => Promise<void>;
+  /** The end: if the leadership was lost, connections are closed without an answer. */
+  readonly end: (isLost: boolean) => void;
+  /** The copy cannot be brought to the end of the log. */
+  readonly failed: (error: unknown) => void;
+}
+
+/** Pause between two looks at the time. */
+const tickMs = 40;
+
+/** A member at work. */
+export class Membership {
+  readonly #parts: Parts;
+  #state: MemberState;
+  /** At most one brings the copy to the end of the log. */
+  #following: Promise<void> | undefined;
+
+  /** Begins at once. */
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#state = beginning(parts.me, parts.now());
+    this.#tick();
+  }
+
+  get state(): MemberState {
+    return this.#state;
+  }
+
+  /** Whether an answer that was read may be sent now. */
+  get mayAnswer(): boolean {
+    return mayAnswer(this.#state, this.#parts.now());
+  }
+
+  /** Hands over, if it leads, and ends. */
+  stop(): void {
+    this.#happened({ kind: "stop" });
+  }
+
+  /** An append found a later leadership. */
+  lost(): void {
+    this.#happened({ kind: "lost" });
+  }
+
+  #tick(): void {
+    if (this.#state.role === "ended") return;
+    this.#happened({ kind: "time passed" });
+    this.#parts.after(tickMs, () => this.#tick());
+  }
+
+  #happened(happened: Happened): void {
+    const { now, timing } = this.#parts;
+    const [state, actions] = decide(this.#state, happened, now(), timing);
+    this.#state = state;
+    for (const action of actions) void this.#act(action);
+  }
+
+  async #act(action: Action): Promise<void> {
+    const { log, me, timing, lead, drain, end, now } = this.#parts;
+    const sentAt = now();
+    switch (action.kind) {
+      case "look":
+        void this.#follow();
+        return this.#ask(async () => ({ kind: "leadership", found: await log.leadership(), sentAt }));
+      case "take over":
+        return this.#ask(async () => {
+          const epoch = await log.takeOver(action.from, me, timing.leaseMs);
+          return { kind: "took over", epoch, sentAt };
+        });
+      case "renew":
+        return this.#ask(async () => {
+          const isMine = await log.renew(action.epoch, timing.leaseMs);
+          return { kind: "renewed", isMine, sentAt };
+        });
+      case "catch up":
+        return this.#catchUp();
+      case "lead":
+        return lead(action.epoch);
+      case "drain":
+        await drain();
+        return this.#happened({ kind: "drained" });
+      case "release":
+        // Otherwise the lease ends by itself.
+        return log.release(action.epoch).catch(() => {});
+      case "end":
+        return end(action.isLost);
+    }
+  }
+
+  async #ask(request: () => Promise<Happened>): Promise<void> {
+    try {
+      this.#happened(await request());
+    } catch (error) {
+      this.#happened({ kind: "unavailable" });
+      if (!(error instanceof LogUnavailable)) throw error;
+    }
+  }
+
+  /** Applies what the log has so far. A copy that cannot follow now may follow later. */
+  #follow(): Promise<void> {
+    const follow = async (): Promise<void> => {
+      const { copy, log, failed } = this.#parts;
+      try {
+        await catchUp(copy, log);
+      } catch (error) {
+        if (!(error instanceof LogUnavailable)) failed(error);
+      } finally {
+        this.#following = undefined;
+      }
+    };
+    return (this.#following ??= follow());
+  }
+
+  /** Brings the copy to the end of the log, which nobody else appends to any more. */
+  async #catchUp(): Promise<void> {
+    const { copy, log, timing, after, failed } = this.#parts;
+    await this.#following;
+    while (this.#state.role === "catching up")
+      try {
+        await catchUp(copy, log);
+        return this.#happened({ kind: "caught up", epoch: copy.position.epoch });
+      } catch (error) {
+        if (!(error instanceof LogUnavailable)) failed(error);
+        await new Promise<void>((resolve) => after(timing.retryMs, resolve));
+      }
+  }
+}

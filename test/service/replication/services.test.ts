@@ -1,0 +1,193 @@
+// Whole services as members on a real PostgreSQL: each has a copy in a folder of its own, and one of them answers.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createService, type Service } from "../../../service/index.ts";
+import { LeaderLog } from "../../../service/replication/leaderLog.ts";
+import type { Log } from "../../../service/replication/log.ts";
+import { Membership } from "../../../service/replication/membership.ts";
+import { logSchema, openPostgresLog } from "../../../service/replication/postgresLog.ts";
+import { StoreCopy } from "../../../service/replication/storeCopy.ts";
+import { companionFiles, open, storeFile } from "../../../service/store/database.ts";
+import { afterThisTest } from "../../support/leftovers.ts";
+import { contentsOf, schemaOfCopies } from "./copies.ts";
+import { startPostgres, type TestPostgres } from "./postgres.ts";
+
+let server: TestPostgres;
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(() => server.remove());
+
+let root: string;
+beforeEach(async () => {
+  await server.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`);
+  root = mkdtempSync(join(tmpdir(), "machines-members-"));
+  return () => rmSync(root, { recursive: true, force: true });
+});
+
+// A lease that ends only when the test ends it, however slow the computer is.
+const timing = { leaseMs: 3600_000, renewMs: 100, lookMs: 20, retryMs: 20 };
+const endLease = () => server.query(`UPDATE ${logSchema}.leadership SET ends = clock_timestamp()`);
+
+interface TestMember {
+  readonly folder: string;
+  readonly log: Log;
+  readonly membership: Membership;
+  readonly copy: StoreCopy;
+  service: Service | undefined;
+  ended: boolean | undefined;
+  /** Does nothing more, like a process that was killed. */
+  kill(): void;
+}
+
+/** A member with the data of a folder, which it may have had before. */
+async function member(name: string): Promise<TestMember> {
+  const folder = join(root, name);
+  mkdirSync(folder, { recursive: true });
+  // Members have the same key.
+  writeFileSync(join(folder, "key"), `${Buffer.alloc(32, 7).toString("base64")}\n`);
+  const file = storeFile(folder);
+  const copy = new StoreCopy({ file, companions: companionFiles(file), open });
+  const log = await openPostgresLog(server.url);
+  let isKilled = false;
+  const after = (ms: number, run: () => void): void => {
+    setTimeout(() => {
+      if (!isKilled) run();
+    }, ms).unref();
+  };
+  const membership = new Membership({
+    ...{ log, copy, timing, after },
+    me: { id: name, address: `http://${name}` },
+    now: () => performance.now(),
+    lead(epoch) {
+      copy.close();
+      const pause = () => new Promise<void>((resolve) => after(timing.retryMs, resolve));
+      const lost = () => membership.lost();
+      made.service = createService({
+        data: folder,
+        delays: "none",
+        replicate: (db) => new LeaderLog(db, schemaOfCopies, { log, epoch, pause, lost }),
+      });
+    },
+    async drain() {
+      await made.service?.close();
+    },
+    end: (isLost) => (made.ended = isLost),
+    failed: (error) => {
+      throw error;
+    },
+  });
+  const made: TestMember = {
+    ...{ folder, log, membership, copy, service: undefined, ended: undefined },
+    kill: () => (isKilled = true),
+  };
+  afterThisTest(async () => {
+    isKilled = true;
+    await made.service?.close();
+    await log.close();
+  });
+  return made;
+}
+
+const leads = async (one: TestMember): Promise<Service> => {
+  await expect.poll(() => one.service !== undefined).toBe(true);
+  return one.service as Service;
+};
+
+const call = async (service: Service, method: "GET" | "POST" | "DELETE", url: string, payload?: object) => {
+  const headers = { authorization: `Bearer ${service.token}` };
+  const answer = await service.app.inject({ method, url: `/v1${url}`, headers, ...(payload ? { payload } : {}) });
+  return { status: answer.statusCode, body: (answer.body === "" ? undefined : JSON.parse(answer.body)) as never };
+};
+
+/** Creates an App with a Machine, and returns the Machine's path. */
+async function fill(service: Service, name: string): Promise<string> {
+  expect((await call(service, "POST", "/apps", { name, org_slug: "personal" })).status).toBe(201);
+  await call(service, "POST", `/apps/${name}/secrets`, { values: { KEY: "value" } });
+  const made = await call(service, "POST", `/apps/${name}/machines`, { config: { image: "nginx" } });
+  return `/apps/${name}/machines/${(made.body as { id: string }).id}`;
+}
+
+/** Waits until a follower has everything that the log has. */
+const follows = async (one: TestMember): Promise<void> => {
+  const { seq } = await one.log.end();
+  await expect.poll(() => one.copy.position.seq).toBeGreaterThanOrEqual(seq);
+};
+
+test("a member that takes over has everything that was acknowledged, and continues", async () => {
+  const one = await member("one");
+  const first = await leads(one);
+  const two = await member("two");
+  const at = await fill(first, "web");
+  await follows(two);
+  expect([two.service, two.membership.state.leader?.id]).toEqual([undefined, "one"]);
+  one.kill();
+  await endLease();
+  const second = await leads(two);
+  expect((await call(second, "GET", at)).status).toBe(200);
+  expect(contentsOf(second.context.store.db)).toMatchObject({ apps: [expect.stringContaining("web")] });
+  const more = await fill(second, "more");
+  expect((await call(second, "GET", more)).status).toBe(200);
+  // What the first one accepts now is never acknowledged.
+  const late = call(first, "POST", "/apps", { name: "late", org_slug: "personal" });
+  await expect.poll(() => one.ended).toBe(true);
+  expect(await Promise.race([late, Promise.resolve("no answer")])).toBe("no answer");
+  // Its process is started again: its copy has a change that nobody acknowledged.
+  const again = await member("one");
+  second.context.store.flush();
+  await second.context.store.unsettled;
+  await follows(again);
+  again.kill();
+  again.copy.close();
+  const rest = open(storeFile(again.folder));
+  const { tokens: _ours, ...found } = contentsOf(rest);
+  const { tokens: _theirs, ...wanted } = contentsOf(second.context.store.db);
+  expect(found).toEqual(wanted);
+  rest.close();
+});
+
+test("a leader that stops hands over without waiting for the end of its lease", async () => {
+  const one = await member("one");
+  const first = await leads(one);
+  const two = await member("two");
+  const at = await fill(first, "web");
+  one.membership.stop();
+  const second = await leads(two);
+  expect([one.ended, (await call(second, "GET", at)).status]).toEqual([false, 200]);
+});
+
+test("a new member starts from a snapshot where the log was trimmed", async () => {
+  const one = await member("one");
+  const first = await leads(one);
+  const two = await member("two");
+  const at = await fill(first, "web");
+  await follows(two);
+  const snapshot = await two.copy.snapshot();
+  await one.log.addSnapshot(snapshot);
+  await one.log.trim(snapshot.seq);
+  await fill(first, "more");
+  const three = await member("three");
+  await follows(three);
+  one.kill();
+  two.kill();
+  await endLease();
+  expect((await call(await leads(three), "GET", at)).status).toBe(200);
+});
+
+test("while the database cannot be reached nothing is acknowledged, and afterwards everything is", async () => {
+  const one = await member("one");
+  const first = await leads(one);
+  await fill(first, "web");
+  await server.stop();
+  let isAnswered = false;
+  const created = call(first, "POST", "/apps", { name: "held", org_slug: "personal" }).finally(
+    () => (isAnswered = true),
+  );
+  await new Promise(setImmediate);
+  expect(isAnswered).toBe(false);
+  await server.start();
+  expect((await created).status).toBe(201);
+  expect((await call(first, "GET", "/apps/held")).status).toBe(200);
+});
