@@ -16,20 +16,11 @@ export interface Copy {
 const mostEntries = 100;
 const mostBytes = 8 * 2 ** 20;
 
-/** What bringing a copy to the end of the log needed. */
-export interface CaughtUp {
-  /** Entries that were applied. */
-  readonly applied: number;
-  /** Whether the copy was replaced. */
-  readonly isReplaced: boolean;
-}
-
 /**
  * Applies what the log has after the copy's position; replaces the copy if that is not possible.
  * @throws DoesNotApply if the log does not continue its own latest snapshot.
  */
-export async function catchUp(copy: Copy, log: Pick<Log, "read" | "latestSnapshot">): Promise<CaughtUp> {
-  const done = { applied: 0, isReplaced: false };
+export async function catchUp(copy: Copy, log: Pick<Log, "read" | "latestSnapshot">): Promise<void> {
   let from: number | undefined;
   /** False if it started from the latest snapshot already. */
   const replace = async (): Promise<boolean> => {
@@ -37,19 +28,15 @@ export async function catchUp(copy: Copy, log: Pick<Log, "read" | "latestSnapsho
     const seq = snapshot?.seq ?? 0;
     if (seq === from) return false;
     from = seq;
-    done.isReplaced = true;
     await copy.replace(snapshot);
     return true;
   };
   if (!(await isInLog(copy, log))) await replace();
   for (;;) {
     const entries = await log.read(copy.position.seq, mostEntries, mostBytes);
-    if (entries.length === 0) return done;
+    if (entries.length === 0) return;
     try {
-      for (const entry of entries) {
-        await copy.apply(entry);
-        done.applied++;
-      }
+      for (const entry of entries) await copy.apply(entry);
     } catch (error) {
       // The copy is damaged, or what it needs next was trimmed meanwhile.
       if (!(error instanceof DoesNotApply) || !(await replace())) throw error;
