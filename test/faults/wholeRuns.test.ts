@@ -2,6 +2,7 @@
 import type { ResourceName } from "../../provider/registry.ts";
 import { describe, expect, test } from "vitest";
 import { send } from "../support/around.ts";
+import { allOr } from "../support/extent.mts";
 import { changes, failures, refresh, up, type Host, type Report } from "../support/modelEngine.ts";
 import { emptyStack, type Declared } from "../support/modelStack.ts";
 import { withSimulation, type Death, type Simulation } from "../support/simulation.ts";
@@ -58,7 +59,9 @@ describe("F18: a run of a Machine with a volume that is killed at a request", ()
   const requests = Array.from({ length: longest }, (_, i) => i + 1);
   const deaths = requests.flatMap((request) => (["before", "after"] as const).map((when) => ({ request, when })));
 
-  test.each(deaths)("$when request $request of each run is applied: the next up converges", (death) =>
+  // After a request is harder than before it: it took effect, and nobody knows its answer.
+  const sample = deaths.filter(({ when }) => when === "after");
+  test.each(allOr(deaths, sample))("$when request $request of each run is applied: the next up converges", (death) =>
     simulated(async (simulation) => {
       const stack = emptyStack();
       await ran(simulation, (host) => up(stack, [app, volume], host));
