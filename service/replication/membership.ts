@@ -23,13 +23,12 @@ export interface Parts {
   readonly failed: (error: unknown) => void;
 }
 
-/** Pause between two looks at the time. */
-const tickMs = 40;
-
 /** A member at work. */
 export class Membership {
   readonly #parts: Parts;
   #state: MemberState;
+  /** When it is woken next. */
+  #wakeAt = Number.POSITIVE_INFINITY;
   /** At most one brings the copy to the end of the log. */
   #following: Promise<void> | undefined;
 
@@ -37,7 +36,7 @@ export class Membership {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#state = beginning(parts.me, parts.now());
-    this.#tick();
+    this.#wakeWhenDue();
   }
 
   get state(): MemberState {
@@ -59,17 +58,23 @@ export class Membership {
     this.#happened({ kind: "lost" });
   }
 
-  #tick(): void {
-    if (this.#state.role === "ended") return;
-    this.#happened({ kind: "time passed" });
-    this.#parts.after(tickMs, () => this.#tick());
-  }
-
   #happened(happened: Happened): void {
     const { now, timing } = this.#parts;
     const [state, actions] = decide(this.#state, happened, now(), timing);
     this.#state = state;
     for (const action of actions) void this.#act(action);
+    this.#wakeWhenDue();
+  }
+
+  #wakeWhenDue(): void {
+    const { role, isAsking, nextAt } = this.#state;
+    if (role === "ended" || isAsking || nextAt >= this.#wakeAt) return;
+    this.#wakeAt = nextAt;
+    const { now, after } = this.#parts;
+    after(Math.max(1, nextAt - now()), () => {
+      this.#wakeAt = Number.POSITIVE_INFINITY;
+      this.#happened({ kind: "time passed" });
+    });
   }
 
   async #act(action: Action): Promise<void> {

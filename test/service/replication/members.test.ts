@@ -1,8 +1,9 @@
 // Several members in virtual time: whatever dies, is paused or cut off, nothing acknowledged is lost and no read is stale. Each planted
 // mistake is found. FC_SEED selects other runs; `npm run test:all` plays more.
 import { expect, test } from "vitest";
+import { usualTiming } from "../../../service/replication/member.ts";
 import { isThorough } from "../../support/extent.mts";
-import { bugs, play } from "./simulation.ts";
+import { bugs, play, takeoverTime } from "./simulation.ts";
 
 const first = Number(process.env["FC_SEED"] ?? 1);
 const runs = isThorough ? 5000 : 30;
@@ -27,4 +28,15 @@ test.each(bugs)("the simulation finds a member that %s", async (bug) => {
     const { verdict } = await play(seed, bug);
     if (verdict !== undefined) return;
   }
+});
+
+test.each([
+  ["dies", 3000],
+  ["hands over", 300],
+] as const)("when the leader %s, another member leads within %i ms", async (how, most) => {
+  const times: number[] = [];
+  for (let seed = first; seed < first + 50; seed++) times.push(await takeoverTime(seed, how));
+  expect(Math.max(...times)).toBeLessThanOrEqual(most);
+  // A dead leader's lease is never shortened.
+  if (how === "dies") expect(Math.min(...times)).toBeGreaterThan(usualTiming.leaseMs - usualTiming.renewMs - 100);
 });

@@ -100,6 +100,8 @@ class ListCopy implements Copy {
 interface Faults {
   readonly lost: number;
   readonly slow: number;
+  /** The longest delay of all others, in milliseconds. */
+  readonly delayMs: number;
 }
 
 /** What is wrong, or undefined. */
@@ -121,7 +123,7 @@ class Run {
   readonly #random: () => number;
   readonly bug: Bug | undefined;
   readonly log = new MemoryLog(() => this.time.now);
-  faults: Faults = { lost: 0.02, slow: 0.06 };
+  faults: Faults = { lost: 0.02, slow: 0.06, delayMs: 20 };
   wrong: Verdict;
   /** In the order of their acknowledgement. */
   readonly acknowledged: string[] = [];
@@ -140,7 +142,9 @@ class Run {
 
   /** A delay: mostly short, sometimes longer than a lease. */
   delay(): number {
-    return this.random < this.faults.slow ? this.random * 3 * usualTiming.leaseMs : 1 + this.random * 20;
+    return this.random < this.faults.slow
+      ? this.random * 3 * usualTiming.leaseMs
+      : 1 + this.random * this.faults.delayMs;
   }
 
   fail(text: string): void {
@@ -392,7 +396,7 @@ export async function play(seed: number, bug?: Bug): Promise<Played> {
         if (member.role === "ended") run.members[i] = new Process(run, member.copy);
     });
   await time.until(end);
-  run.faults = { lost: 0, slow: 0 };
+  run.faults = { lost: 0, slow: 0, delayMs: 20 };
   await time.until(end + 10_000);
   for (const [i, member] of run.members.entries())
     if (member.role === "ended") run.members[i] = new Process(run, member.copy);
@@ -410,4 +414,24 @@ export async function play(seed: number, bug?: Bug): Promise<Played> {
   const replaced = run.members.reduce((sum, { copy }) => sum + copy.replaced, 0);
   const takeovers = (await log.leadership())?.epoch ?? 0;
   return { verdict: run.wrong, acknowledged: known, reads: run.reads, takeovers, replaced };
+}
+
+/** Milliseconds from a leader's end until another member leads, while nothing else goes wrong. */
+export async function takeoverTime(seed: number, how: "dies" | "hands over"): Promise<number> {
+  const run = new Run(seed, undefined);
+  run.faults = { lost: 0, slow: 0, delayMs: 5 };
+  for (let i = 0; i < 3; i++) run.members.push(new Process(run, new ListCopy(undefined)));
+  const leading = () => run.members.find(({ role }) => role === "leading");
+  const until = async (found: () => unknown): Promise<void> => {
+    while (!found()) await run.time.until(run.time.now + 1);
+  };
+  await until(leading);
+  // At any moment of its lease.
+  await run.time.until(run.time.now + 3000 + run.random * 1000);
+  const first = leading();
+  const from = run.time.now;
+  if (how === "dies") first?.die();
+  else first?.stop();
+  await until(() => first?.role === "ended" && leading());
+  return run.time.now - from;
 }
