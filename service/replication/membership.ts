@@ -105,6 +105,8 @@ export class Membership {
         // Otherwise the lease ends by itself.
         return log.release(action.epoch).catch(() => {});
       case "end":
+        // Nobody changes the copy afterwards.
+        await this.#following;
         return end(action.isLost);
     }
   }

@@ -149,6 +149,24 @@ export class Store {
     return group.committed.then(() => result);
   }
 
+  /**
+   * Runs a change in a transaction of its own, before the service begins: no hook runs. Without a log it is durable when this returns.
+   */
+  writeAtOnce(change: () => void): void {
+    this.#exec("BEGIN IMMEDIATE");
+    try {
+      this.#log?.begin();
+      change();
+      this.#log?.end();
+      this.#exec("COMMIT");
+    } catch (error) {
+      this.#log?.discard();
+      if (this.db.isTransaction) this.#exec("ROLLBACK");
+      throw error;
+    }
+    void this.#log?.committed();
+  }
+
   /** Registers how to undo a change in memory if the current part of the transaction is rolled back. */
   onUndo(undo: () => void): void {
     this.#group?.undo.push(undo);
@@ -190,7 +208,7 @@ export class Store {
    * statements. Outer parts that have written nothing yet share it, because it restores the same state for them.
    */
   #protect(): void {
-    if (this.#log && !this.#group) throw new Error("a change outside of a transaction would be in no log");
+    if (this.#log && !this.db.isTransaction) throw new Error("a change outside of a transaction would be in no log");
     let at = this.#parts.length;
     if (at === 0 || this.#parts[at - 1] !== "none") return;
     this.#exec("SAVEPOINT part");

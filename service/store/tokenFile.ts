@@ -17,8 +17,7 @@ export function firstToken(store: Store, folder: string | undefined, ids: Ids, n
     if (token !== "" && new Tokens(store).find(token, now)) return token;
   }
   const token = ids.accessToken();
-  // If the process dies before it is durable, the next start finds no such token, and makes another.
-  void store.write(() => addToken(store, token, { slug: "personal", name: "first", expiresAt: null }, now));
+  store.writeAtOnce(() => addToken(store, token, { slug: "personal", name: "first", expiresAt: null }, now));
   if (folder !== undefined) writePrivately(tokenFile(folder), `${token}\n`);
   return token;
 }

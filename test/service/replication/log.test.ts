@@ -174,8 +174,8 @@ describe("a log in PostgreSQL", () => {
     const log = await openPostgresLog(server.url);
     await log.takeOver(0, one, hour);
     await server.stop();
-    for (const request of [log.append([entry(1, 1)]), log.leadership(), log.renew(1, hour)])
-      await expect(request).rejects.toMatchObject({ name: "LogUnavailable" });
+    for (const request of [() => log.append([entry(1, 1)]), () => log.leadership(), () => log.renew(1, hour)])
+      await expect(request()).rejects.toMatchObject({ name: "LogUnavailable" });
     await server.start();
     expect(await log.append([entry(1, 1)])).toBe(true);
     await log.close();

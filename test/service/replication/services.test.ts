@@ -139,7 +139,8 @@ test("a member that takes over has everything that was acknowledged, and continu
   second.context.store.flush();
   await second.context.store.unsettled;
   await follows(again);
-  again.kill();
+  again.membership.stop();
+  await expect.poll(() => again.ended).toBe(false);
   again.copy.close();
   const rest = open(storeFile(again.folder));
   const { tokens: _ours, ...found } = contentsOf(rest);
