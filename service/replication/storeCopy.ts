@@ -1,5 +1,5 @@
 // A member's copy of the store: a SQLite file that may be deleted at any time, because the log has everything.
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { zstdCompress, zstdDecompress } from "node:zlib";
 import type { DatabaseSync } from "node:sqlite";
@@ -49,7 +49,12 @@ export class StoreCopy implements Copy {
     this.#db.close();
     const { file, companions } = this.#files;
     for (const one of [file, ...companions]) rmSync(one, { force: true });
-    if (contents) writeFileSync(file, contents, { mode: 0o600 });
+    if (contents) {
+      // A process that dies meanwhile leaves no half of a store.
+      const draft = `${file}.draft`;
+      writeFileSync(draft, contents, { mode: 0o600, flush: true });
+      renameSync(draft, file);
+    }
     this.#db = this.#open();
   }
 
