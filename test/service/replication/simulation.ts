@@ -224,8 +224,11 @@ class Process {
     });
   }
 
+  /** It has ended when it changes its copy no more. */
   get role(): string {
-    return this.#isDead ? "ended" : this.#membership.state.role;
+    if (this.#isDead) return "ended";
+    const { role } = this.#membership.state;
+    return role === "ended" ? "ending" : role;
   }
 
   /** Runs when the process is not paused, unless it has died. */
