@@ -43,8 +43,12 @@ export function diffInputs(resource: Resource, state: Values, news: Values): Dif
   return { changes, replaces, deleteBeforeReplace: mustDeleteFirst(resource, state, news) };
 }
 
+/** R1: the changes that are sent. */
+export const sentChanges = (resource: Resource, state: Values, news: Values): readonly Change[] =>
+  diffInputs(resource, state, news).changes.filter((change) => isSent(resource, change));
+
 /** R1: whether a change is sent. Behaviour inputs and their parts are not, nor is a lower bound that is removed: it requires nothing. */
-export function isSent(resource: Resource, { path, kind }: Pick<Change, "path" | "kind">): boolean {
+function isSent(resource: Resource, { path, kind }: Pick<Change, "path" | "kind">): boolean {
   const [name = "", ...rest] = path;
   let field = resource.inputFields[String(name)];
   if (field?.meta.format === "greatest" && kind === "delete") return false;

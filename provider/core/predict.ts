@@ -1,5 +1,5 @@
 // Predicts the results of create and update as far as they are known before they run. Pure; no I/O.
-import { diffInputs, isSent, matches } from "./diff.ts";
+import { matches, sentChanges } from "./diff.ts";
 import { CONTEXT, contextOf, kindOf, type Resource, type Values } from "./resource.ts";
 import { UNKNOWN, withoutUndefined } from "./values.ts";
 import { withoutWriteOnly } from "./writeOnly.ts";
@@ -31,7 +31,7 @@ const isOptionalInput = (resource: Resource, name: string): boolean => {
 
 /** Predicts the result of an update. Outputs that the changed inputs cannot affect are known. */
 export function predictUpdate(resource: Resource, old: Values, inputs: Values): Values {
-  const sent = diffInputs(resource, old, inputs).changes.filter((change) => isSent(resource, change));
+  const sent = sentChanges(resource, old, inputs);
   const unfinished = contextOf(old).unfinished === true;
   const moves = (name: string): boolean => {
     const by = resource.dependsOn[name];

@@ -6,7 +6,7 @@ import { isDestroyed, type Machine, type MachineKey } from "../client/machine.ts
 import { isJustMade, getFresh, waitForMachine } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
 import { PartialStateError } from "../core/partialState.ts";
-import { diffInputs, isSent } from "../core/diff.ts";
+import { sentChanges } from "../core/diff.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource, type Call, type Resource, type Values } from "../core/resource.ts";
 import { UNKNOWN } from "../core/values.ts";
@@ -172,7 +172,7 @@ export const machine: Resource = defineResource({
         Object.entries(old).filter(([name]) => !Object.hasOwn(inputs.shape, name)),
       ) as typeof old;
     }
-    const changes = diffInputs(machine, old, wanted).changes.filter((change) => isSent(machine, change));
+    const changes = sentChanges(machine, old, wanted);
     if (!unfinished && onlyOptionsChanged(changes, old, wanted)) {
       const { restart: _restart, reload: _reload, ...kept } = old;
       return kept;

@@ -8,7 +8,7 @@ export interface Leading {
   readonly epoch: number;
   /** Waits before a further attempt. */
   pause(): Promise<void>;
-  /** A later leadership exists: the copy may have changes that nobody acknowledged. */
+  /** A later leadership exists. The copy may contain changes that were not acknowledged. */
   lost(): void;
 }
 

@@ -1,5 +1,5 @@
-// Brings a copy to the end of the log. A copy whose last entry is not in the log is replaced: a leader committed changes in it that
-// nobody acknowledged.
+// Brings a copy to the end of the log. A copy whose last entry is not in the log is replaced: it contains changes that were never
+// acknowledged.
 import { DoesNotApply, type Position } from "./changes.ts";
 import type { Log, Logged, Snapshot } from "./log.ts";
 

@@ -4,8 +4,9 @@ import { promisify } from "node:util";
 import { zstdCompress, zstdDecompress } from "node:zlib";
 import { constants, type DatabaseSync, type Session, type StatementSync } from "node:sqlite";
 
-const compress = promisify(zstdCompress);
-const decompress = promisify(zstdDecompress);
+/** Compresses on another thread. */
+export const compress = promisify(zstdCompress);
+export const decompress = promisify(zstdDecompress);
 
 /** How far a copy is: the last entry that it contains, and the leadership that appended it. */
 export interface Position {
@@ -90,7 +91,7 @@ export class Recorder {
 
 const lengthBytes = 4;
 
-/** The recorded changes as the bytes of an entry: compressed on another thread. */
+/** The recorded changes as the bytes of an entry. */
 export function encode({ changeset, counters }: Recorded): Promise<Uint8Array> {
   const head = Buffer.from(JSON.stringify({ counters }));
   const length = Buffer.alloc(lengthBytes);

@@ -10,7 +10,7 @@ export interface GroupLog {
   discard(): void;
   /**
    * The transaction was committed. Resolves when its changes and all earlier ones are durable; undefined if they are. It never rejects:
-   * while the outcome is unknown, nobody gets an answer.
+   * while the outcome is unknown, the request is not answered.
    */
   committed(): Promise<void> | undefined;
 }

@@ -48,7 +48,6 @@ export class LeaderLog implements GroupLog {
     this.#recorded = undefined;
     if (recorded === undefined) return this.#appender.unfinished;
     const head = { seq: ++this.#seq, epoch: this.#epoch, schema: this.#schema };
-    // Compressed on another thread.
     return this.#appender.add(encode(recorded).then((bytes) => ({ ...head, bytes })));
   }
 }

@@ -1,5 +1,5 @@
-// The log of a service with several members: what the leader changed, in order. Whoever has read it to its end knows everything
-// that was ever acknowledged.
+// The log of a service with several members: the leader's changes, in order. A copy that has read it to its end contains every
+// acknowledged change.
 
 /** A group of changes that the leader committed together. */
 export interface Entry {

@@ -1,5 +1,5 @@
-// What a member decides: a pure function of its state, of what happened, and of the time. It sends nothing itself, so that a simulation
-// can play any order of events.
+// The decisions of a member: a pure function of its state, an event and the time. It sends no requests, so that a simulation can
+// play events in any order.
 import type { Leadership, Member } from "./log.ts";
 
 /** Times in milliseconds. */
@@ -34,14 +34,12 @@ export interface MemberState {
   readonly epoch: number;
   /** Who leads, as far as it knows. */
   readonly leader: Member | undefined;
-  /** Nobody else can lead before this. It counts from before the request that prolonged the lease. */
+  /** No other member can lead before this. The lease counts from the time before the request that renewed it. */
   readonly leaseUntil: number;
   /** Whether a request about the leadership is under way; there is one at a time. */
   readonly isAsking: boolean;
   /** When the next one is due. */
   readonly nextAt: number;
-  /** Whether it was told to stop. */
-  readonly isStopping: boolean;
 }
 
 /** What happened. `sentAt` is the time before the request that is answered. */
@@ -79,12 +77,12 @@ export type Action =
 /** A member at its start. */
 export const beginning = (me: Member, now: number): MemberState => ({
   ...{ me, role: "following", epoch: 0, leader: undefined, leaseUntil: 0 },
-  ...{ isAsking: false, nextAt: now, isStopping: false },
+  ...{ isAsking: false, nextAt: now },
 });
 
 /**
- * Whether the leader may send an answer. It asks after it has read what it answers with: until `leaseUntil` nobody else led, so that
- * the answer was up to date when it was read, however long the process was paused in between.
+ * Whether the leader may send an answer. It is checked after the data was read: no other member led until `leaseUntil`, so the data
+ * was up to date when it was read, even if the process was paused in between.
  */
 export const mayAnswer = ({ role, leaseUntil }: MemberState, now: number): boolean =>
   role === "leading" && now < leaseUntil;
@@ -116,15 +114,16 @@ export function decide(state: MemberState, happened: Happened, now: number, timi
     case "lost":
       return end(state, true);
     case "stop":
-      if (state.role === "leading") return [{ ...state, isStopping: true }, [{ kind: "drain" }]];
-      return [{ ...state, role: "ended" }, [...releaseOf(state), { kind: "end", isLost: false }]];
+      return state.role === "leading" ? [state, [{ kind: "drain" }]] : handOver(state);
     case "drained":
-      return [{ ...state, role: "ended" }, [...releaseOf(state), { kind: "end", isLost: false }]];
+      return handOver(state);
   }
 }
 
-const releaseOf = ({ role, epoch }: MemberState): readonly Action[] =>
-  role === "following" ? [] : [{ kind: "release", epoch }];
+function handOver(state: MemberState): Decision {
+  const [ended, actions] = end(state, false);
+  return [ended, state.role === "following" ? actions : [{ kind: "release", epoch: state.epoch }, ...actions]];
+}
 
 const end = (state: MemberState, isLost: boolean): Decision => [{ ...state, role: "ended" }, [{ kind: "end", isLost }]];
 

@@ -1,4 +1,4 @@
-// A process as a member: carries out what member.ts decides, and follows the log while it does not lead.
+// A process as a member: carries out the decisions of member.ts, and follows the log while it does not lead.
 import { catchUp, type Copy } from "./catchUp.ts";
 import { LogUnavailable, type Log, type Member } from "./log.ts";
 import { beginning, decide, mayAnswer, type Action, type Happened, type MemberState, type Timing } from "./member.ts";
@@ -9,7 +9,7 @@ export interface Parts {
   readonly log: Log;
   readonly copy: Copy;
   readonly timing: Timing;
-  /** Milliseconds of a clock that nobody can set. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
   /** Calls back once after that many milliseconds. */
   readonly after: (ms: number, run: () => void) => void;
@@ -105,7 +105,7 @@ export class Membership {
         // Otherwise the lease ends by itself.
         return log.release(action.epoch).catch(() => {});
       case "end":
-        // Nobody changes the copy afterwards.
+        // The copy does not change after the end.
         await this.#following;
         return end(action.isLost);
     }
@@ -135,7 +135,7 @@ export class Membership {
     return (this.#following ??= follow());
   }
 
-  /** Brings the copy to the end of the log, which nobody else appends to any more. */
+  /** Brings the copy to the end of the log. Earlier leaders can no longer append to it. */
   async #catchUp(): Promise<void> {
     const { copy, log, timing, after, failed } = this.#parts;
     await this.#following;

@@ -70,7 +70,7 @@ class PostgresLog implements Log {
       keepAlive: true,
       application_name: "machines-service",
     });
-    // A connection that ends while nobody uses it is replaced.
+    // The pool replaces an idle connection that ends.
     this.#pool.on("error", () => {});
   }
 

@@ -28,10 +28,10 @@ export const syncFile = (file: string): void => withFile(file, "r+", fsyncSync);
 export const syncFolder = (file: string): void => withFile(dirname(file), "r", fsyncSync);
 
 /** Writes a file atomically and durably; only the user can read it. */
-export function writePrivately(file: string, text: string): void {
+export function writePrivately(file: string, contents: string | Uint8Array): void {
   const draft = `${file}.${process.pid}`;
   rmSync(draft, { force: true });
-  writeFileSync(draft, text, { mode: 0o600, flag: "wx", flush: true });
+  writeFileSync(draft, contents, { mode: 0o600, flag: "wx", flush: true });
   renameSync(draft, file);
   syncFolder(file);
 }

@@ -59,7 +59,7 @@ describe("F18: a run of a Machine with a volume that is killed at a request", ()
   const requests = Array.from({ length: longest }, (_, i) => i + 1);
   const deaths = requests.flatMap((request) => (["before", "after"] as const).map((when) => ({ request, when })));
 
-  // After a request is harder than before it: it took effect, and nobody knows its answer.
+  // A kill after a request is the harder case: the request took effect, and its answer was lost.
   const sample = deaths.filter(({ when }) => when === "after");
   test.each(allOr(deaths, sample))("$when request $request of each run is applied: the next up converges", (death) =>
     simulated(async (simulation) => {

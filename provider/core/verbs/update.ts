@@ -1,5 +1,5 @@
 // The verb update.
-import { diffInputs, isSent } from "../diff.ts";
+import { sentChanges } from "../diff.ts";
 import { PartialStateError } from "../partialState.ts";
 import { contextOf, type Resource, type Values } from "../resource.ts";
 import { forHandler, inStateOf, isComputed, outputsOf, stateFrom, toSend } from "../state.ts";
@@ -73,8 +73,7 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
  * The same applies if only the engine's encoding of an input changed.
  */
 const isWork = (resource: Resource, old: Values, inputs: Values): boolean =>
-  contextOf(old).unfinished === true ||
-  diffInputs(resource, old, inputs).changes.some((change) => isSent(resource, change));
+  contextOf(old).unfinished === true || sentChanges(resource, old, inputs).length > 0;
 
 /** Computed inputs that the program no longer sets keep their previous values (R1). */
 const noLongerSet = (resource: Resource, old: Values, inputs: Values): Values =>

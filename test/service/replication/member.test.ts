@@ -1,4 +1,4 @@
-// What a member decides, step by step; members.test.ts plays whole lives.
+// The decisions of a member, step by step; members.test.ts plays whole lives.
 import { describe, expect, test } from "vitest";
 import {
   beginning,
@@ -98,7 +98,7 @@ describe("a member", () => {
     member.happens(3000, { kind: "unavailable" });
     expect(mayAnswer(member.state, 3000)).toBe(false);
     expect(member.passes(3000 + retryMs)).toEqual([{ kind: "renew", epoch: 1 }]);
-    // Nobody took over meanwhile.
+    // No other member took over in between.
     member.happens(3200, { kind: "renewed", isMine: true, sentAt: 3100 });
     expect(mayAnswer(member.state, 3200)).toBe(true);
   });
@@ -131,7 +131,7 @@ describe("a member", () => {
     ]);
   });
 
-  test("a follower that stops ends nobody's lease", () => {
+  test("a follower that stops does not release the lease", () => {
     const member = new Played();
     expect(member.happens(0, { kind: "stop" })).toEqual([{ kind: "end", isLost: false }]);
   });

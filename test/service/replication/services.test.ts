@@ -8,8 +8,8 @@ import { LeaderLog } from "../../../service/replication/leaderLog.ts";
 import type { Log } from "../../../service/replication/log.ts";
 import { Membership } from "../../../service/replication/membership.ts";
 import { logSchema, openPostgresLog } from "../../../service/replication/postgresLog.ts";
-import { StoreCopy } from "../../../service/replication/storeCopy.ts";
-import { companionFiles, open, storeFile } from "../../../service/store/database.ts";
+import { open, storeFile } from "../../../service/store/database.ts";
+import { MemberCopy } from "../../../service/store/memberCopy.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { contentsOf, schemaOfCopies } from "./copies.ts";
 import { startPostgres, type TestPostgres } from "./postgres.ts";
@@ -35,7 +35,7 @@ interface TestMember {
   readonly folder: string;
   readonly log: Log;
   readonly membership: Membership;
-  readonly copy: StoreCopy;
+  readonly copy: MemberCopy;
   service: Service | undefined;
   ended: boolean | undefined;
   /** Does nothing more, like a process that was killed. */
@@ -48,8 +48,7 @@ async function member(name: string): Promise<TestMember> {
   mkdirSync(folder, { recursive: true });
   // Members have the same key.
   writeFileSync(join(folder, "key"), `${Buffer.alloc(32, 7).toString("base64")}\n`);
-  const file = storeFile(folder);
-  const copy = new StoreCopy({ file, companions: companionFiles(file), open });
+  const copy = new MemberCopy(storeFile(folder));
   const log = await openPostgresLog(server.url);
   let isKilled = false;
   const after = (ms: number, run: () => void): void => {
@@ -134,7 +133,7 @@ test("a member that takes over has everything that was acknowledged, and continu
   const late = call(first, "POST", "/apps", { name: "late", org_slug: "personal" });
   await expect.poll(() => one.ended).toBe(true);
   expect(await Promise.race([late, Promise.resolve("no answer")])).toBe("no answer");
-  // Its process is started again: its copy has a change that nobody acknowledged.
+  // Its process is started again: its copy has a change that was not acknowledged.
   const again = await member("one");
   second.context.store.flush();
   await second.context.store.unsettled;

@@ -16,7 +16,7 @@ export const bugs = [
   "reads without a lease",
   "applies an entry twice",
   "skips an entry",
-  "keeps what nobody acknowledged",
+  "keeps unacknowledged changes",
   "trims too early",
 ] as const;
 export type Bug = (typeof bugs)[number];
@@ -202,7 +202,7 @@ class Process {
     this.copy = copy;
     this.#log = this.#remote(run.log);
     const { position } = copy;
-    let isKept = run.bug === "keeps what nobody acknowledged" && position.seq > 0;
+    let isKept = run.bug === "keeps unacknowledged changes" && position.seq > 0;
     const read = async (after: number, most: number, bytes: number) => {
       const found = isKept ? [{ ...position, schema: 0, bytes: Buffer.of(), at: 0 }] : undefined;
       isKept = false;
