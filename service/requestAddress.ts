@@ -6,5 +6,12 @@ export function addressOf({ protocol, headers: { host = "" } }: FastifyRequest):
   return `${protocol}://${/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i.test(host) ? host : "localhost"}`;
 }
 
+/** Where a request of another member says from which client it has it. */
+export const forwardedFrom: unique symbol = Symbol("forwarded from");
+
+/** The IP address of a client. */
+export const clientAddress = ({ raw, ip }: FastifyRequest): string =>
+  (raw as { readonly [forwardedFrom]?: string })[forwardedFrom] ?? ip;
+
 /** Whether a client is on this computer, where it can run commands on the data. Others need not know the folder. */
-export const isHere = ({ ip }: FastifyRequest): boolean => /^(?:::ffff:)?127\.|^::1$/.test(ip);
+export const isHere = (request: FastifyRequest): boolean => /^(?:::ffff:)?127\.|^::1$/.test(clientAddress(request));

@@ -1,5 +1,6 @@
 // Assembles the service. A test runs it inside its own process; the command (main.ts) makes it listen.
 import { chmodSync, mkdirSync } from "node:fs";
+import type { RequestListener, Server } from "node:http";
 import { resolve } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import type { FastifyInstance, FastifyRequest } from "fastify";
@@ -41,10 +42,11 @@ import { SimulatedPostgres } from "./runtime/simulatedPostgres.ts";
 import { capacityOf, nearest, regions, type Capacity, type Region } from "./runtime/regions.ts";
 import type { Runtime, RuntimeFactory } from "./runtime/runtime.ts";
 import { SimulatedRuntime } from "./runtime/simulated.ts";
+import { isCopy } from "./replication/changes.ts";
 import type { GroupLog } from "./replication/groupLog.ts";
-import { requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
+import { copyOfStore, requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
 import { lastWritten } from "./store/lastWritten.ts";
-import { lockData } from "./store/lock.ts";
+import { lockData, type Held } from "./store/lock.ts";
 import { Mark } from "./store/mark.ts";
 import { readAhead } from "./store/readAhead.ts";
 import { BoundedCache, RowCache } from "./store/rowCache.ts";
@@ -95,10 +97,24 @@ export interface ServiceOptions {
   readonly audit?: boolean;
   /** Whether there is a console at `/`, and whether it may also operate Machines. Default: `read`. */
   readonly console?: ConsoleMode;
-  /** Makes every transaction of its store durable elsewhere, before it is acknowledged. */
-  readonly replicate?: (db: DatabaseSync) => GroupLog;
+  /** Makes it the leader of several members, which has its folder already. */
+  readonly leading?: LeadingOptions;
   /** Called after every answered request. */
   readonly onRequest?: (request: Seen) => void;
+}
+
+/** What the leader of several members gets from its process. */
+export interface LeadingOptions {
+  /** Makes every transaction of its store durable, before it is acknowledged. */
+  readonly log: (db: DatabaseSync) => GroupLog;
+  /** The lock of the folder, which the service releases at its end. */
+  readonly lock: Held;
+  /** Identifies the leadership, for the console. */
+  readonly run: string;
+  /** Passes requests to the handler, and returns a server that need not listen. Default: a server of its own. */
+  readonly serve?: ((handler: RequestListener) => Server) | undefined;
+  /** Resolves when the requests that were passed are answered. */
+  readonly idle?: (() => Promise<void>) | undefined;
 }
 
 /** A service that runs inside this process. */
@@ -139,22 +155,26 @@ export function createService(options: ServiceOptions = {}): Service {
   } = options;
   const clock = new MovableClock(baseClock);
   const folder = data === ":memory:" ? undefined : prepareFolder(data);
-  const lock = folder === undefined ? undefined : lockData(folder);
+  const { leading } = options;
+  const lock = leading?.lock ?? (folder === undefined ? undefined : lockData(folder));
   try {
     // Files have the time of the computer.
-    const written = folder === undefined || options.clock ? undefined : lastWritten(storeFile(folder));
+    const written = folder === undefined || leading || options.clock ? undefined : lastWritten(storeFile(folder));
     if (folder !== undefined) readAhead(storeFile(folder));
-    const store = new Store(folder === undefined ? ":memory:" : storeFile(folder), options.replicate);
-    if (folder !== undefined) requireWhole(store, storeFile(folder));
+    const store = new Store(folder === undefined ? ":memory:" : storeFile(folder), leading?.log);
+    if (!leading && isCopy(store.db)) throw copyOfStore(data);
+    // A copy has been read from the log.
+    if (folder !== undefined && !leading) requireWhole(store, storeFile(folder));
     const boot = Buffer.from(random(4)).toString("hex");
+    const run = leading?.run ?? boot;
     let count = 0;
     // Only Machines of the simulation are never reached.
     const limits = connectionLimits(options.connections, options.runtime !== undefined);
     const requestId = (): string => `${boot}-${(++count).toString(36).padStart(6, "0")}`;
-    const app = createServer({ log: options.log, requestId, tls: options.tls, limits });
+    const app = createServer({ log: options.log, requestId, tls: options.tls, limits, serve: leading?.serve });
     const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
     // A copy is replaced when it is behind.
-    const mark = folder === undefined || options.replicate ? undefined : new Mark(store, storeFile(folder));
+    const mark = folder === undefined || leading ? undefined : new Mark(store, storeFile(folder));
     const authority = new LocalAuthority(folder);
     const context = createContext({
       ...{ options, store, folder, authority, clock, random, waits, mark, log: app.log },
@@ -165,7 +185,11 @@ export function createService(options: ServiceOptions = {}): Service {
     });
     const { reach } = context.runtime;
     const proxy: Proxy | undefined = reach && new Proxy(context, reach, authority, folder, proxyLimits(options.proxy));
-    const token = firstToken(store, folder, context.ids, clock.now());
+    const token = firstToken(store, folder, {
+      ids: context.ids,
+      now: clock.now(),
+      isShared: leading !== undefined,
+    });
     const faults = new Faults();
     const audit = new Audit();
     const mode = options.console ?? "read";
@@ -182,8 +206,9 @@ export function createService(options: ServiceOptions = {}): Service {
       clock: baseClock,
       now,
       random,
+      cookie: leading ? context.dataId : (folder ?? ""),
       folder,
-      run: boot,
+      run,
       firstToken: token,
     };
     const sessions =
@@ -214,7 +239,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const changes: Changes | undefined =
       sessions &&
       addConsole(app, {
-        ...{ context, audit, faults, proxy, run: boot },
+        ...{ context, audit, faults, proxy, run },
         mayFault: ({ session }) => session?.isOperator === true && faults.isOpen,
         isValid,
       });
@@ -237,6 +262,7 @@ export function createService(options: ServiceOptions = {}): Service {
       context.waits.close();
       const giveUp = setTimeout(() => app.server.closeAllConnections(), closingMs);
       await app.close();
+      await leading?.idle?.();
       clearTimeout(giveUp);
       await proxy?.close();
       context.timers.disarm();
@@ -253,7 +279,7 @@ export function createService(options: ServiceOptions = {}): Service {
       return sessions.code();
     };
     return {
-      ...{ app, token, faults, rateLimits, audit, context, proxy, folder, run: boot, consoleCode },
+      ...{ app, token, faults, rateLimits, audit, context, proxy, folder, run, consoleCode },
       close: () => (closing ??= end()),
     };
   } catch (error) {

@@ -180,6 +180,15 @@ export function addStart(program: Command): void {
       "--proxy-idle <seconds>",
       "seconds without a byte after which the proxy closes a connection in use (default: 3600)",
     ),
+    new Option(
+      "--store <url>",
+      "URL of a PostgreSQL database that several members share, as postgres://user:password@host/name",
+    ),
+    new Option("--key-file <file>", "file with the key that seals the data, with --store (to make one: key new)"),
+    new Option(
+      "--advertise <url>",
+      "URL at which the other members reach this one, with --store (default: the address of --listen)",
+    ),
     new Option("--strict", "refuse unknown fields and check the service's own answers"),
     new Option("--allow-host <names...>", "host names to accept in addition to localhost").argParser(names),
     new Option("--allow-remote", "serve plain HTTP at an address that other computers can reach"),

@@ -1,6 +1,7 @@
 // The routes that open, show and end the session of a browser.
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Context } from "../context.ts";
+import { clientAddress } from "../requestAddress.ts";
 import { refuseForeignPage } from "../http/authenticate.ts";
 import { Refusal, refuse } from "../refusal.ts";
 import type { Clock } from "../time/clock.ts";
@@ -50,7 +51,7 @@ export function addSessionRoutes(app: FastifyInstance, context: Context, session
     // Another page must not replace the session of a browser with one of its own.
     refuseForeignPage(request);
     const credential = credentialOf(request.body);
-    const wait = lockOut.waitFor(request.ip, clock.elapsed());
+    const wait = lockOut.waitFor(clientAddress(request), clock.elapsed());
     if (wait > 0) {
       const seconds = Math.ceil(wait / 1000);
       const error = `too many failed attempts to sign in; try again in ${seconds} s`;
@@ -60,7 +61,7 @@ export function addSessionRoutes(app: FastifyInstance, context: Context, session
       const { cookie, pageKey } = sessions.open(credential);
       return reply.header("set-cookie", cookie).header("cache-control", "no-store").send({ page_key: pageKey });
     } catch (error) {
-      lockOut.failed(request.ip, clock.elapsed());
+      lockOut.failed(clientAddress(request), clock.elapsed());
       throw error;
     }
   });

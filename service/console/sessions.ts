@@ -34,6 +34,8 @@ export interface SessionOptions {
   /** The time by which tokens expire, in milliseconds since 1970. */
   readonly now: () => number;
   readonly random: RandomBytes;
+  /** What the name of the cookie depends on: browsers share cookies between the ports of a host. */
+  readonly cookie: string;
   /** Folder of the data; undefined in memory. */
   readonly folder: string | undefined;
   /** Identifies this run of the service. */
@@ -65,13 +67,13 @@ export class Sessions implements SessionFinder {
   }
 
   /**
-   * Name of the cookie. Browsers share cookies between the ports of a host, so each data folder has its own. They let nobody but
+   * Name of the cookie. Browsers share cookies between the ports of a host, so each service has its own. They let nobody but
    * HTTPS pages of this very host set one whose name begins with `__Host-`.
    */
   get #cookie(): string {
-    const { vault, folder = "", isSecure } = this.#options;
+    const { vault, cookie, isSecure } = this.#options;
     const prefix = isSecure ? "__Host-" : "";
-    return (this.#name ??= `${prefix}machines_console_${vault.digest("console cookie name", folder).slice(0, 8)}`);
+    return (this.#name ??= `${prefix}machines_console_${vault.digest("console cookie name", cookie).slice(0, 8)}`);
   }
 
   /** A one-time code for this run of the service. */

@@ -1,5 +1,6 @@
 // The HTTP server: one route per row of the contract. This file authenticates, validates and answers every request; the
 // rules decide what it does.
+import type { RequestListener, Server } from "node:http";
 import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import Fastify, {
@@ -96,7 +97,7 @@ interface Route {
 }
 
 // ASSUMED: a body may have 4 MiB, because files are sent inside the configuration; more is 413.
-const bodyLimit = 4 * 2 ** 20;
+export const bodyLimit = 4 * 2 ** 20;
 
 /** Every row with the rule behind it. */
 const routes: readonly Route[] = Object.entries(contract).flatMap(([group, rows]) => {
@@ -119,6 +120,8 @@ export interface ServerOptions {
   /** Plain HTTP if omitted. */
   readonly tls?: Tls | undefined;
   readonly limits?: ConnectionLimits;
+  /** Returns the server that passes its requests to the handler. Default: a new one. */
+  readonly serve?: ((handler: RequestListener) => Server) | undefined;
 }
 
 /** Returns the member of a log line with its time. A busy service writes several lines in the same millisecond. */
@@ -132,14 +135,20 @@ function timeOfLine(): () => string {
 }
 
 /** The server without its routes. */
-export function createServer({ log, requestId, tls, limits = connectionLimits() }: ServerOptions): FastifyInstance {
+export function createServer({
+  log,
+  requestId,
+  tls,
+  limits = connectionLimits(),
+  serve,
+}: ServerOptions): FastifyInstance {
   const app: FastifyInstance = Fastify({
     logger: log ? { level: "info", base: null, timestamp: timeOfLine(), stream: log } : false,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestId,
     bodyLimit,
     routerOptions: { maxParamLength: 2048 },
-    serverFactory: (handler) => limitedServer(handler, limits, tls),
+    serverFactory: (handler) => serve?.(handler) ?? limitedServer(handler, limits, tls),
     // Fastify reads the scheme of its address from this. The cast keeps the type of the server the same.
     ...(tls ? { https: tls as unknown as null } : {}),
     forceCloseConnections: "idle",
@@ -190,6 +199,9 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
     options.seen(trace === undefined ? seen : { ...seen, trace });
     done();
   });
+  const { store } = options.context;
+  // A leader whose lease may have ended may have read what is no longer true.
+  if (store.isLogged) app.addHook("onSend", async () => store.unsure);
   app.setErrorHandler(sendError);
   for (const { row, rule } of routes) {
     app.route({
@@ -444,7 +456,7 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
 }
 
 // Malformed or oversized input never becomes a request. ASSUMED: a path longer than 16 KiB is 414, longer headers are 431.
-function refuseConnections(): (error: ConnectionError, socket: Socket) => void {
+export function refuseConnections(): (error: ConnectionError, socket: Socket) => void {
   const expire = inSlices<() => void>((end) => end());
   return (error, socket) => {
     // A client whose TLS handshake failed cannot read an answer.

@@ -61,6 +61,12 @@ export interface LocalOptions {
   /** Seconds without a byte after which the proxy closes a connection in use. */
   readonly proxyIdle?: string;
   readonly strict?: boolean;
+  /** URL of the PostgreSQL database that several members share. Default: one process with its data folder. */
+  readonly store?: string;
+  /** With `store`: file with the key that seals the data, as `key new` makes it. */
+  readonly keyFile?: string;
+  /** With `store`: URL at which the other members reach this one. Default: the address that it listens at. */
+  readonly advertise?: string;
   /** Host names to accept in addition to those of this computer. */
   readonly allowHosts?: readonly string[];
   readonly allowRemote?: boolean;
@@ -95,6 +101,9 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   proxyConnectionsOfAddress: "--proxy-connections-of-address",
   proxyIdle: "--proxy-idle",
   strict: "--strict",
+  store: "--store",
+  keyFile: "--key-file",
+  advertise: "--advertise",
   allowHosts: "--allow-host",
   allowRemote: "--allow-remote",
   admin: "--admin",
@@ -110,12 +119,13 @@ export function dataFolder(data: string | undefined): string {
 
 /** The options with absolute paths: a background service has another working folder. */
 export function settled(options: LocalOptions): LocalOptions & { readonly data: string } {
-  const { data, tlsCert, tlsKey, regions, pgbouncer, ...rest } = options;
+  const { data, tlsCert, tlsKey, keyFile, regions, pgbouncer, ...rest } = options;
   return {
     ...rest,
     data: dataFolder(data),
     ...(tlsCert === undefined ? {} : { tlsCert: resolve(tlsCert) }),
     ...(tlsKey === undefined ? {} : { tlsKey: resolve(tlsKey) }),
+    ...(keyFile === undefined ? {} : { keyFile: resolve(keyFile) }),
     ...(regions === undefined ? {} : { regions: resolve(regions) }),
     // A name without a folder is looked for on PATH.
     ...(pgbouncer === undefined ? {} : { pgbouncer: pgbouncer.includes("/") ? resolve(pgbouncer) : pgbouncer }),

@@ -1,95 +1,36 @@
 // Runs the service in the foreground: listens, reports that it is ready, and exits on a signal.
-import { randomBytes } from "node:crypto";
 import { writeSync } from "node:fs";
-import type { AddressInfo } from "node:net";
-import { startAdmin, type Admin } from "../http/admin.ts";
+import type { Admin } from "../http/admin.ts";
 import { listenOnLocalhost } from "../http/connections.ts";
-import type { IssuerFactory } from "../runtime/certificateIssuer.ts";
-import type { EngineFactory } from "../runtime/postgresEngine.ts";
-import type { ProxyLimits } from "../proxy/limits.ts";
-import type * as Docker from "../runtime/docker/index.ts";
-import { isResolver } from "../runtime/resolver.ts";
-import type { RuntimeFactory } from "../runtime/runtime.ts";
-import { createService, prepareFolder } from "../service.ts";
-import { dataIdOf } from "../store/dataId.ts";
 import { clearRunning, writeRunning, type Running } from "../store/lock.ts";
-import { readCertificate } from "./certificate.ts";
-import { hostInUrl, listenProblem, parseListen } from "./listen.ts";
-import { Log } from "./log.ts";
-import { dataFolder, type LocalOptions } from "./options.ts";
-import { Problem } from "./problem.ts";
-import { readRegions } from "./regionsFile.ts";
-import { startTracing } from "./tracing.ts";
-
-// Length of the system's queue of new connections. When it is full, clients wait a whole second.
-const backlog = 4096;
+import { listenProblem } from "./listen.ts";
+import { planOf, type Plan, type StartOptions } from "./plan.ts";
+import { adminOf, backlog, onSignal, runningOf, urlOf } from "./running.ts";
 
 /** Serves until SIGINT or SIGTERM. */
-export async function serve(options: LocalOptions & { readonly listen: string }): Promise<Running> {
-  const folder = dataFolder(options.data);
-  const address = parseListen(options.listen);
-  const adminAddress = options.admin === undefined ? undefined : parseListen(options.admin, "--admin");
-  if (adminAddress?.loopback === false)
-    throw new Problem(
-      `--admin needs an address that only this computer can reach, got ${JSON.stringify(options.admin)}`,
-    );
-  const ports = {
-    http: portOf(options.http, "--http", 4281),
-    https: portOf(options.https, "--https", 4282),
-  };
-  const proxy = proxyOf(options);
-  const tls = readCertificate(options.tlsCert, options.tlsKey);
-  if (!address.loopback && !options.allowRemote && !tls) {
-    throw new Problem(
-      `${options.listen} can be reached from other computers, and the service speaks plain HTTP; add --tls-cert and --tls-key, or --allow-remote if that is what you want`,
-    );
-  }
-  if (options.ingressClass !== undefined && options.runtime !== "kubernetes")
-    throw new Problem("--ingress-class needs --runtime kubernetes: other runtimes have no Ingresses");
-  const issuer = await acmeIssuer(options);
-  const dns = dnsOf(options);
-  requireDockerFor(options);
-  // Loaded only when it is used: it has many modules.
-  const docker = options.runtime === "docker" ? await import("../runtime/docker/index.ts") : undefined;
-  const runtime = docker
-    ? await dockerRuntime(docker, options)
-    : options.runtime === "kubernetes"
-      ? await kubernetes(folder, options)
-      : undefined;
-  const postgres = await postgresEngine(options, folder, await docker?.machinesReach());
-  const tracing = await startTracing(options.otlpEndpoint, ({ message }) =>
-    service.app.log.warn({ reason: message }, "spans could not be sent"),
-  );
-  const log = new Log(folder);
-  const consoleMode = options.console ?? "read";
-  const service = createService({
-    data: folder,
-    log,
-    delays: options.delays ?? "believable",
-    rateLimits: options.rateLimits ?? "off",
-    strict: options.strict ?? false,
-    console: consoleMode,
-    ...(runtime ? { runtime } : {}),
-    ...(postgres ? { postgres } : {}),
-    ...(issuer ? { issuer } : {}),
-    ...(dns === "simulated" ? {} : { dns }),
-    ...(options.regions === undefined ? {} : readRegions(options.regions)),
-    ...(tls ? { tls } : {}),
-    proxy,
-    allowHosts: options.allowHosts ?? (address.loopback ? [] : "any"),
-    onRequest: (seen) => service.app.log.info(seen, "request"),
-  });
+export async function serve(options: StartOptions): Promise<Running> {
+  const plan = await planOf(options);
+  if (options.store === undefined) return serveAlone(plan);
+  // Loaded only when it is used: most services are one process.
+  const { serveAsMember } = await import("./member.ts");
+  return serveAsMember(plan, options.store);
+}
+
+/** Serves as the only process. */
+async function serveAlone(plan: Plan): Promise<Running> {
+  const { folder, address, ports, log, options } = plan;
+  const { service, closeTracing } = await plan.create();
   let admin: Admin | undefined;
   const close = async (signal: string): Promise<void> => {
     service.app.log.info({ signal }, "closing");
     clearRunning(folder);
     void admin?.close(); // does not wait for its clients
     await service.close();
-    await tracing?.close();
+    await closeTracing();
     log.flush();
     process.exit(0); // a client that keeps its connection must not keep the process
   };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void close(signal));
+  onSignal((signal) => void close(signal));
   // Before the first request, because it finds the addresses that Apps can have.
   const proxyPorts = await service.proxy?.listen(ports);
   try {
@@ -100,150 +41,21 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     throw await listenProblem(error, options.listen);
   }
   try {
-    if (adminAddress) admin = await startAdmin({ service, listen: adminAddress });
+    admin = await adminOf(plan, service);
   } catch (error) {
     await service.close();
-    throw await listenProblem(error, options.admin ?? "", "--admin");
+    throw error;
   }
-  const bound = service.app.server.address() as AddressInfo;
-  const url = `${tls ? "https" : "http"}://${hostInUrl(address.host)}:${bound.port}`;
-  const runtimeName = service.context.runtime.name;
-  const who = {
-    url,
-    pid: process.pid,
-    data: folder,
-    runtime: runtimeName,
-    postgres: service.context.postgres.name,
+  const url = urlOf(plan, service.app.server);
+  const running: Running = {
+    ...runningOf(plan, url, service.run),
     ...(proxyPorts ? { proxy: proxyPorts } : {}),
     ...(admin ? { admin: admin.url } : {}),
   };
-  const running: Running = {
-    ...who,
-    ...(consoleMode === "off" ? {} : { console: { mode: consoleMode, run: service.run } }),
-    ...(tls ? { certificate: tls.cert } : {}),
-  };
   writeRunning(folder, running);
+  const { certificate: _, console: __, ...who } = running;
   service.app.log.info(who, "ready");
   return running;
-}
-
-const ofDocker = ["registries", "capabilities", "reach"] as const;
-
-function requireDockerFor(options: LocalOptions): void {
-  if (options.runtime === "docker") return;
-  const given = ofDocker.find((name) => options[name] !== undefined);
-  if (given !== undefined)
-    throw new Problem(`--${given} needs --runtime docker: other runtimes have no containers of this service`);
-}
-
-/** The runtime on a container engine, with what the operator allows Machines. */
-async function dockerRuntime(
-  { dockerRuntime: connect, EngineError, wallProblem }: typeof Docker,
-  { registries, capabilities, reach }: LocalOptions,
-): Promise<RuntimeFactory> {
-  const walls = { registries, capabilities, reach };
-  const problem = wallProblem(walls);
-  if (problem !== undefined) throw new Problem(problem);
-  return connect(walls).catch((error: unknown) => {
-    throw error instanceof EngineError ? new Problem(error.message) : error;
-  });
-}
-
-/** The runtime on a Kubernetes cluster. It waits until no other service acts for the same data. */
-async function kubernetes(folder: string, { ingressClass }: LocalOptions): Promise<RuntimeFactory> {
-  const module = await import("../runtime/kubernetes/index.ts").catch((error: unknown) => {
-    const isMissing = error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
-    throw isMissing
-      ? new Problem(
-          "--runtime kubernetes needs a package beside machines-service: npm install @kubernetes/client-node@2",
-        )
-      : error;
-  });
-  const name = `machines-service-${dataIdOf(prepareFolder(folder), randomBytes)}`;
-  try {
-    return await module.kubernetesRuntime({
-      ingressClass,
-      lease: {
-        name,
-        holder: module.holderOf(folder),
-        waiting: (holder) => printError(`waits for ${holder}, which acts for the same data (lease ${name})`),
-        lost: (reason) => {
-          printError(`has lost its lease ${name}, and ends: ${reason}`);
-          // At once: another service may act already.
-          process.exit(1);
-        },
-      },
-    });
-  } catch (error) {
-    throw error instanceof module.ClusterError ? new Problem(error.message) : error;
-  }
-}
-
-const printError = (text: string): void => void process.stderr.write(`machines-service ${text}\n`);
-
-/** The engine of Postgres clusters; undefined for the simulation. */
-async function postgresEngine(
-  { postgres, pgbouncer, runtime }: LocalOptions,
-  data: string,
-  machinesReach: string | undefined,
-): Promise<EngineFactory | undefined> {
-  if (postgres !== "embedded") return undefined;
-  if (runtime === "kubernetes")
-    throw new Problem(
-      "--postgres embedded cannot be combined with --runtime kubernetes: Pods do not reach its servers",
-    );
-  const { embeddedPostgres, PostgresError } = await import("../runtime/postgres/index.ts");
-  // Containers continue to run while the service is stopped, and need their databases.
-  return embeddedPostgres({ data, machinesReach, pgbouncer, outlive: runtime === "docker" }).catch((error: unknown) => {
-    throw error instanceof PostgresError ? new Problem(error.message) : error;
-  });
-}
-
-/** The issuer that asks an ACME authority; undefined for the usual one. */
-async function acmeIssuer({ acme, runtime }: LocalOptions): Promise<IssuerFactory | undefined> {
-  if (acme === undefined) return undefined;
-  if (runtime !== "docker")
-    throw new Problem("--acme needs --runtime docker: the authority checks hostnames at the service's proxy");
-  if (!URL.canParse(acme) || new URL(acme).protocol !== "https:")
-    throw new Problem(`--acme takes the https address of an ACME directory, got ${JSON.stringify(acme)}`);
-  // Loaded only when it is used: it has many modules.
-  const { acmeIssuer: create } = await import("../runtime/acme/index.ts");
-  return create(acme);
-}
-
-/** What reads the DNS. */
-function dnsOf({ dns, acme }: LocalOptions): string {
-  const chosen = dns ?? (acme === undefined ? "simulated" : "system");
-  if (chosen === "simulated" || chosen === "system" || isResolver(chosen)) return chosen;
-  throw new Problem(
-    `--dns takes simulated, system, or the address of a resolver such as 127.0.0.1:53, got ${JSON.stringify(dns)}`,
-  );
-}
-
-/** A port of the proxy. */
-function portOf(text: string | undefined, option: string, usual: number): number {
-  const port = text === undefined ? usual : Number(text);
-  if (Number.isInteger(port) && port >= 0 && port <= 65535) return port;
-  throw new Problem(`${option} takes a port from 0 to 65535, got ${JSON.stringify(text)}`);
-}
-
-/** The limits of the proxy that differ from the defaults. */
-function proxyOf({ proxyConnections, proxyConnectionsOfAddress, proxyIdle }: LocalOptions): Partial<ProxyLimits> {
-  const most = countOf(proxyConnections, "--proxy-connections");
-  const ofAddress = countOf(proxyConnectionsOfAddress, "--proxy-connections-of-address");
-  const idle = countOf(proxyIdle, "--proxy-idle");
-  return {
-    ...(most === undefined ? {} : { most }),
-    ...(ofAddress === undefined ? {} : { ofAddress }),
-    ...(idle === undefined ? {} : { idleMs: idle * 1000 }),
-  };
-}
-
-function countOf(text: string | undefined, option: string): number | undefined {
-  if (text === undefined) return undefined;
-  const count = Number(text);
-  if (/^\d+$/.test(text) && count >= 1 && count <= 1_000_000_000) return count;
-  throw new Problem(`${option} takes a whole number from 1 to 1000000000, got ${JSON.stringify(text)}`);
 }
 
 /** Reports to the process that started this one, over the pipe that it provided. */

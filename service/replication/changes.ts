@@ -28,6 +28,10 @@ export function prepareCopy(db: DatabaseSync): void {
   if (!db.prepare("SELECT 1 FROM copy_position").get()) db.exec("INSERT INTO copy_position VALUES (0, 0)");
 }
 
+/** Whether a store is a copy. */
+export const isCopy = (db: DatabaseSync): boolean =>
+  db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'copy_position'").get() !== undefined;
+
 /** How far the copy is. */
 export function positionOf(db: DatabaseSync): Position {
   const row = db.prepare("SELECT epoch, seq FROM copy_position").get();

@@ -13,4 +13,6 @@ export interface GroupLog {
    * while the outcome is unknown, the request is not answered.
    */
   committed(): Promise<void> | undefined;
+  /** Undefined if what was read now is up to date; otherwise resolves once that is certain. */
+  readonly unsure: Promise<void> | undefined;
 }

@@ -26,6 +26,23 @@ export interface Member {
   readonly address: string;
 }
 
+/** What a member says about itself every second. */
+export interface Standing {
+  /** URL at which other members reach it; it has one entry for each address. */
+  readonly address: string;
+  /** Version of the service. */
+  readonly version: string;
+  readonly role: "leader" | "standby";
+  /** The last entry that its copy contains. */
+  readonly seq: number;
+}
+
+/** A member in the list of members. */
+export interface Listed extends Standing {
+  /** How long ago it said so, in milliseconds by the log's clock. */
+  readonly agoMs: number;
+}
+
 /** The latest leadership, as the log knows it. */
 export interface Leadership {
   /** 1 for the first; each takeover raises it by one. */
@@ -55,11 +72,25 @@ export class LogUnavailable extends Error {
   override readonly name = "LogUnavailable";
 }
 
+/** What members know of each other and of their data, beside the log itself. */
+export interface Members {
+  /** What identifies the data; undefined before the first member has begun. */
+  identity(): Promise<Uint8Array | undefined>;
+  /** Stores it, unless there is one: returns what is stored. */
+  addIdentity(bytes: Uint8Array): Promise<Uint8Array>;
+  /** Records what a member says about itself. */
+  report(standing: Standing): Promise<void>;
+  /** All members, by address. */
+  members(): Promise<readonly Listed[]>;
+  /** Removes a member from the list. False if it is not there. */
+  removeMember(address: string): Promise<boolean>;
+}
+
 /**
  * A log that all members share. Every method rejects with {@link LogUnavailable} when the log does not answer; nothing else makes
  * `append`, `renew` and `release` fail: that a later leadership exists is an answer.
  */
-export interface Log {
+export interface Log extends Members {
   /** The latest leadership; undefined before the first. */
   leadership(): Promise<Leadership | undefined>;
   /**

@@ -1,4 +1,5 @@
 // A process as a member: carries out the decisions of member.ts, and follows the log while it does not lead.
+import { withResolvers, type Resolvers } from "../withResolvers.ts";
 import { catchUp, type Copy } from "./catchUp.ts";
 import { LogUnavailable, type Log, type Member } from "./log.ts";
 import { beginning, decide, mayAnswer, type Action, type Happened, type MemberState, type Timing } from "./member.ts";
@@ -6,7 +7,7 @@ import { beginning, decide, mayAnswer, type Action, type Happened, type MemberSt
 /** What a member has and does. */
 export interface Parts {
   readonly me: Member;
-  readonly log: Log;
+  readonly log: Pick<Log, "leadership" | "takeOver" | "renew" | "release" | "read" | "latestSnapshot">;
   readonly copy: Copy;
   readonly timing: Timing;
   /** Milliseconds of a monotonic clock. */
@@ -19,6 +20,8 @@ export interface Parts {
   readonly drain: () => Promise<void>;
   /** The end: if the leadership was lost, connections are closed without an answer. */
   readonly end: (isLost: boolean) => void;
+  /** Its state is another one, such as who leads. */
+  readonly changed?: (state: MemberState) => void;
   /** The copy cannot be brought to the end of the log. */
   readonly failed: (error: unknown) => void;
 }
@@ -31,6 +34,11 @@ export class Membership {
   #wakeAt = Number.POSITIVE_INFINITY;
   /** At most one brings the copy to the end of the log. */
   #following: Promise<void> | undefined;
+  /** The end of its lease. */
+  #released: Promise<void> | undefined;
+
+  /** Answers that wait until the lease is renewed. */
+  #unsure: Resolvers | undefined;
 
   /** Begins at once. */
   constructor(parts: Parts) {
@@ -41,6 +49,11 @@ export class Membership {
 
   get state(): MemberState {
     return this.#state;
+  }
+
+  /** Undefined if what was read may be sent now; otherwise resolves once it may, never if this member leads no more. */
+  get unsure(): Promise<void> | undefined {
+    return this.mayAnswer ? undefined : (this.#unsure ??= withResolvers()).promise;
   }
 
   /** Whether an answer that was read may be sent now. */
@@ -63,6 +76,11 @@ export class Membership {
     const [state, actions] = decide(this.#state, happened, now(), timing);
     this.#state = state;
     for (const action of actions) void this.#act(action);
+    this.#parts.changed?.(state);
+    if (this.#unsure && this.mayAnswer) {
+      this.#unsure.resolve();
+      this.#unsure = undefined;
+    }
     this.#wakeWhenDue();
   }
 
@@ -103,10 +121,12 @@ export class Membership {
         return this.#happened({ kind: "drained" });
       case "release":
         // Otherwise the lease ends by itself.
-        return log.release(action.epoch).catch(() => {});
+        this.#released = log.release(action.epoch).catch(() => {});
+        return this.#released;
       case "end":
         // The copy does not change after the end.
         await this.#following;
+        await this.#released;
         return end(action.isLost);
     }
   }

@@ -1,11 +1,13 @@
 // A log in memory, for tests and simulations of several members.
-import type { End, Entry, Leadership, Log, Logged, Member, Snapshot } from "./log.ts";
+import type { End, Entry, Leadership, Listed, Log, Logged, Member, Snapshot, Standing } from "./log.ts";
 
 /** A log by the given clock, in milliseconds since 1970. Every method takes effect before it returns. */
 export class MemoryLog implements Log {
   readonly #now: () => number;
   readonly #entries: Logged[] = [];
   #snapshots: readonly Snapshot[] = [];
+  #identity: Uint8Array | undefined;
+  readonly #members = new Map<string, Standing & { readonly at: number }>();
   #latest: { readonly epoch: number; readonly leader: Member; readonly ends: number } | undefined;
 
   constructor(now: () => number) {
@@ -80,6 +82,28 @@ export class MemoryLog implements Log {
     const kept = this.#entries.findIndex((entry, i) => entry.seq > seq || i === this.#entries.length - 1);
     this.#entries.splice(0, Math.max(0, kept));
     this.#snapshots = this.#snapshots.filter((snapshot) => snapshot.seq >= seq);
+  }
+
+  async identity(): Promise<Uint8Array | undefined> {
+    return this.#identity;
+  }
+
+  async addIdentity(bytes: Uint8Array): Promise<Uint8Array> {
+    return (this.#identity ??= bytes);
+  }
+
+  async report(standing: Standing): Promise<void> {
+    this.#members.set(standing.address, { ...standing, at: this.#now() });
+  }
+
+  async members(): Promise<readonly Listed[]> {
+    return [...this.#members.values()]
+      .map(({ at, ...standing }) => ({ ...standing, agoMs: this.#now() - at }))
+      .sort((a, b) => (a.address < b.address ? -1 : 1));
+  }
+
+  async removeMember(address: string): Promise<boolean> {
+    return this.#members.delete(address);
   }
 
   async close(): Promise<void> {}

@@ -1,4 +1,4 @@
-// The log in a PostgreSQL database: one schema with three tables. Every method is one statement that commits by itself, so that a
+// The log in a PostgreSQL database: one schema with five tables. Every method is one statement that commits by itself, so that a
 // pool of connections in front of the database (PgBouncer in transaction mode) changes nothing.
 import pg from "pg";
 import {
@@ -6,10 +6,12 @@ import {
   type End,
   type Entry,
   type Leadership,
+  type Listed,
   type Log,
   type Logged,
   type Member,
   type Snapshot,
+  type Standing,
 } from "./log.ts";
 
 /** Name of the schema. */
@@ -19,7 +21,6 @@ export const logSchema = "machines_service";
 const answerMs = 2000;
 
 const tables = `
-  CREATE SCHEMA IF NOT EXISTS ${logSchema};
   CREATE TABLE IF NOT EXISTS ${logSchema}.leadership (
     id integer PRIMARY KEY CHECK (id = 1), epoch bigint NOT NULL, member text NOT NULL, address text NOT NULL, ends timestamptz NOT NULL
   );
@@ -29,6 +30,10 @@ const tables = `
   );
   CREATE TABLE IF NOT EXISTS ${logSchema}.snapshot (
     seq bigint NOT NULL, part integer NOT NULL, parts integer NOT NULL, bytes bytea NOT NULL, PRIMARY KEY (seq, part)
+  );
+  CREATE TABLE IF NOT EXISTS ${logSchema}.identity (id integer PRIMARY KEY CHECK (id = 1), bytes bytea NOT NULL);
+  CREATE TABLE IF NOT EXISTS ${logSchema}.member (
+    address text PRIMARY KEY, version text NOT NULL, role text NOT NULL, seq bigint NOT NULL, at timestamptz NOT NULL
   );
 `;
 
@@ -85,8 +90,14 @@ class PostgresLog implements Log {
   }
 
   async create(): Promise<void> {
-    // Two members that begin at the same time would both create the schema.
-    await this.#query(`BEGIN; SELECT pg_advisory_xact_lock(hashtext('${logSchema}')); ${tables} COMMIT`);
+    const { rows } = await this.#query<{ hasSchema: boolean; hasTables: boolean }>(
+      `SELECT to_regnamespace('${logSchema}') IS NOT NULL AS "hasSchema", to_regclass('${logSchema}.member') IS NOT NULL AS "hasTables"`,
+    );
+    if (rows[0]?.hasTables) return;
+    // A user who may not create schemas can use one that was made for it.
+    const schema = rows[0]?.hasSchema ? "" : `CREATE SCHEMA IF NOT EXISTS ${logSchema};`;
+    // Two members that begin at the same time would both create them.
+    await this.#query(`BEGIN; SELECT pg_advisory_xact_lock(hashtext('${logSchema}')); ${schema} ${tables} COMMIT`);
   }
 
   async leadership(): Promise<Leadership | undefined> {
@@ -201,6 +212,43 @@ class PostgresLog implements Log {
       seq,
     );
     await this.#query(`DELETE FROM ${logSchema}.snapshot WHERE seq < $1`, seq);
+  }
+
+  async identity(): Promise<Uint8Array | undefined> {
+    return (await this.#query<{ bytes: Buffer }>(`SELECT bytes FROM ${logSchema}.identity`)).rows[0]?.bytes;
+  }
+
+  async addIdentity(bytes: Uint8Array): Promise<Uint8Array> {
+    const sql = `INSERT INTO ${logSchema}.identity (id, bytes) VALUES (1, $1) ON CONFLICT DO NOTHING`;
+    await this.#query(sql, Buffer.from(bytes));
+    const stored = await this.identity();
+    if (stored === undefined) throw new Error("the identity that was just stored is missing");
+    return stored;
+  }
+
+  async report({ address, version, role, seq }: Standing): Promise<void> {
+    await this.#query(
+      `INSERT INTO ${logSchema}.member (address, version, role, seq, at) VALUES ($1, $2, $3, $4, clock_timestamp())
+       ON CONFLICT (address) DO UPDATE
+         SET version = excluded.version, role = excluded.role, seq = excluded.seq, at = excluded.at`,
+      address,
+      version,
+      role,
+      seq,
+    );
+  }
+
+  async members(): Promise<readonly Listed[]> {
+    const { rows } = await this.#query<Omit<Listed, "seq"> & { readonly seq: string }>(
+      `SELECT address, version, role, seq, greatest(0, extract(epoch FROM clock_timestamp() - at) * 1000)::double precision AS "agoMs"
+       FROM ${logSchema}.member ORDER BY address COLLATE "C"`,
+    );
+    return rows.map((row) => ({ ...row, seq: Number(row.seq) }));
+  }
+
+  async removeMember(address: string): Promise<boolean> {
+    const { rowCount } = await this.#query(`DELETE FROM ${logSchema}.member WHERE address = $1`, address);
+    return rowCount === 1;
   }
 
   async close(): Promise<void> {

@@ -4,7 +4,7 @@ import { rfc3339 } from "../time/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, SecretRow } from "../store/rows.ts";
 import { releaseVersion, sealedName } from "../store/secretValues.ts";
-import { sealedMore } from "../store/vault.ts";
+import { sealedMore } from "../crypto/sealed.ts";
 import { touch, type Context } from "../context.ts";
 import { appOf, openAppOf } from "./find.ts";
 import type { Caller, Input, Rules } from "./rule.ts";

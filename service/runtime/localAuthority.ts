@@ -34,6 +34,9 @@ async function certificates(): Promise<typeof X509> {
 /** The file with the root certificate of a data folder. */
 export const rootFile = (folder: string): string => join(folder, "local-ca.pem");
 
+/** The file with the private key of that certificate. */
+export const rootKeyFile = (folder: string): string => join(folder, "local-ca.key");
+
 /** Issues certificates for host names. */
 export class LocalAuthority {
   readonly #folder: string | undefined;
@@ -74,7 +77,7 @@ export class LocalAuthority {
   async #load(): Promise<Root> {
     const x509 = await certificates();
     const file = this.#folder === undefined ? undefined : rootFile(this.#folder);
-    const keyFile = file?.replace(/\.pem$/, ".key");
+    const keyFile = this.#folder === undefined ? undefined : rootKeyFile(this.#folder);
     if (file !== undefined && keyFile !== undefined && existsSync(file) && existsSync(keyFile)) {
       const der = createPrivateKey(readFileSync(keyFile)).export({ type: "pkcs8", format: "der" });
       const key = await webcrypto.subtle.importKey("pkcs8", der, algorithm, false, ["sign"]);

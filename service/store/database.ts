@@ -20,6 +20,12 @@ export class StoreError extends Error {
   override readonly name = "StoreError";
 }
 
+/** The refusal to change a member's copy apart from the others. */
+export const copyOfStore = (folder: string): StoreError =>
+  new StoreError(
+    `${folder} is a copy of a store that several members share. Start the service with --store, or choose another --data folder.`,
+  );
+
 interface Group {
   readonly committed: Promise<void>;
   readonly resolve: () => void;
@@ -227,7 +233,17 @@ export class Store {
 
   /** Resolves when all visible changes are durable; undefined when they are. */
   get unsettled(): Promise<void> | undefined {
-    return (this.#group ?? this.#unlogged)?.committed;
+    return (this.#group ?? this.#unlogged)?.committed ?? this.unsure;
+  }
+
+  /** Whether its changes are durable in a log. */
+  get isLogged(): boolean {
+    return this.#log !== undefined;
+  }
+
+  /** Resolves when what was read is certain to be up to date; undefined if it is. Without a log it always is. */
+  get unsure(): Promise<void> | undefined {
+    return this.#log?.unsure;
   }
 
   /** Commits the open transaction, including the timers that are due. */

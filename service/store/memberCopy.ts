@@ -1,6 +1,6 @@
 // A member's copy of the store: a SQLite file that may be deleted at any time, because the log has everything.
 import { readFileSync, rmSync } from "node:fs";
-import type { DatabaseSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import type { Copy } from "../replication/catchUp.ts";
 import {
   apply,
@@ -8,14 +8,36 @@ import {
   decode,
   decompress,
   follow,
+  isCopy,
   positionOf,
   prepareCopy,
+  triggersOf,
   type Position,
 } from "../replication/changes.ts";
+import type { SchemaOfCopy } from "../replication/leaderLog.ts";
 import type { Logged, Snapshot } from "../replication/log.ts";
 import { copyStore } from "./copy.ts";
-import { companionFiles, open } from "./database.ts";
+import { companionFiles, open, Store } from "./database.ts";
 import { writePrivately } from "./privateFile.ts";
+import { currentSchema } from "./schema.ts";
+
+/** Whether a file is a member's copy. */
+export function isCopyFile(file: string): boolean {
+  const db = new DatabaseSync(file, { readOnly: true });
+  try {
+    return isCopy(db);
+  } finally {
+    db.close();
+  }
+}
+
+/** The schema of this version, which a leader's copy has. */
+export function currentCopySchema(): SchemaOfCopy {
+  const { db } = new Store(":memory:");
+  const triggers = triggersOf(db);
+  db.close();
+  return { schema: currentSchema(), triggers };
+}
 
 /** A copy in a file. */
 export class MemberCopy implements Copy {

@@ -1,21 +1,16 @@
 // Encrypts secrets at rest: values are sealed with a key in a separate file next to the data, so that a copy of the database
 // alone reveals nothing.
-import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { createHmac } from "node:crypto";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { nonceLength, openSealed, sealed } from "../crypto/sealed.ts";
 import type { RandomBytes } from "../ids.ts";
 import { StoreError } from "./database.ts";
+import { keyBytes, keyText, readKey } from "./keyFile.ts";
 import { keepPrivate, writePrivately } from "./privateFile.ts";
 
 /** Path of the key. */
 export const keyFile = (folder: string): string => join(folder, "key");
-
-const algorithm = "aes-256-gcm";
-const nonceLength = 12;
-const tagLength = 16;
-
-/** Number of bytes that sealing adds to a value. */
-export const sealedMore = nonceLength + tagLength;
 
 /** Seals and opens values. */
 export class Vault {
@@ -35,18 +30,12 @@ export class Vault {
 
   /** Seals a value; opening it needs the same name. */
   seal(name: string, value: string | Uint8Array): Uint8Array {
-    const nonce = this.#random(nonceLength);
-    const cipher = createCipheriv(algorithm, this.#key, nonce).setAAD(Buffer.from(name));
-    const sealed = Buffer.concat([cipher.update(value), cipher.final()]);
-    return Buffer.concat([nonce, sealed, cipher.getAuthTag()]);
+    return sealed(this.#key, name, value, this.#random(nonceLength));
   }
 
   /** Opens a value that was sealed under that name. Throws when its key was another one. */
-  open(name: string, sealed: Uint8Array): Buffer {
-    const nonce = sealed.subarray(0, nonceLength);
-    const opener = createDecipheriv(algorithm, this.#key, nonce).setAAD(Buffer.from(name));
-    opener.setAuthTag(sealed.subarray(sealed.length - tagLength));
-    return Buffer.concat([opener.update(sealed.subarray(nonceLength, sealed.length - tagLength)), opener.final()]);
+  open(name: string, bytes: Uint8Array): Buffer {
+    return openSealed(this.#key, name, bytes);
   }
 
   /** A digest that changes with the value. It is keyed, so that even a short value cannot be guessed from it. */
@@ -57,19 +46,19 @@ export class Vault {
 
 /** The vault of a data folder; its key is generated at the first start. Without a folder the key exists only in memory. */
 export function openVault(folder: string | undefined, random: RandomBytes, sealedBefore: boolean): Vault {
-  if (folder === undefined) return new Vault(() => random(32), random);
+  if (folder === undefined) return new Vault(() => random(keyBytes), random);
   const file = keyFile(folder);
   if (existsSync(file)) {
     keepPrivate(file);
-    const key = Buffer.from(readFileSync(file, "utf8").trim(), "base64");
-    if (key.length !== 32) throw new StoreError(`${file} is damaged. Restore a backup.`);
+    const key = readKey(file);
+    if (key === undefined) throw new StoreError(`${file} is damaged. Restore a backup.`);
     return new Vault(() => key, random);
   }
   if (sealedBefore)
     throw new StoreError(
       `${file} is missing, and without it the secrets in ${folder} cannot be read. Restore a backup.`,
     );
-  const key = random(32);
-  writePrivately(file, `${Buffer.from(key).toString("base64")}\n`);
+  const key = random(keyBytes);
+  writePrivately(file, keyText(key));
   return new Vault(() => key, random);
 }

@@ -46,6 +46,9 @@ const everyOption = {
   admin: "127.0.0.1:0",
   console: "write",
   otlpEndpoint: "http://127.0.0.1:1",
+  store: "postgres://127.0.0.1:1/store",
+  keyFile: "/key",
+  advertise: "http://127.0.0.1:1",
 } as const satisfies Required<LocalOptions>;
 
 test("start describes every option and its variable", async () => {

@@ -74,8 +74,14 @@ async function leader() {
   };
   const service = createService({
     ...{ clock, random: seededRandom("copies") },
-    replicate: (db) =>
-      new LeaderLog(db, schemaOfCopies, { log, epoch: 1, pause: () => Promise.resolve(), lost: fatal }),
+    leading: {
+      log: (db) =>
+        new LeaderLog(db, schemaOfCopies, {
+          ...{ log, epoch: 1, pause: () => Promise.resolve(), lost: fatal, unsure: () => undefined },
+        }),
+      lock: { release() {} },
+      run: "1",
+    },
   });
   const { store } = service.context;
   const named = (text: string, nth: number): string =>

@@ -43,9 +43,10 @@ async function leading(planned: readonly Outcome[] = []) {
   let isLost = false;
   const lost = (): void => void (isLost = true);
   const pause = () => new Promise<void>((resolve) => void setImmediate(resolve));
+  const unsure = () => undefined;
   const store = new Store(
     ":memory:",
-    (db) => new LeaderLog(db, schemaOfCopies, { log: unreliable(log, planned), epoch: 1, pause, lost }),
+    (db) => new LeaderLog(db, schemaOfCopies, { log: unreliable(log, planned), epoch: 1, pause, lost, unsure }),
   );
   const acknowledged: string[] = [];
   /** Adds an organization, in a transaction of its own. */

@@ -1,9 +1,11 @@
 // The log of a service with several members: one contract for both implementations, on a real PostgreSQL and in memory.
+import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Entry, Log } from "../../../service/replication/log.ts";
+import type { Entry, Log, Standing } from "../../../service/replication/log.ts";
 import { MemoryLog } from "../../../service/replication/memoryLog.ts";
 import { logSchema, openPostgresLog } from "../../../service/replication/postgresLog.ts";
+import { CannotOpen, SealedLog } from "../../../service/replication/sealedLog.ts";
 import { startPostgres, type TestPostgres } from "./postgres.ts";
 
 let server: TestPostgres;
@@ -24,6 +26,7 @@ const hour = 3600_000;
 
 const kinds: Readonly<Record<string, () => Promise<Log>>> = {
   "in memory": async () => new MemoryLog(() => Date.now()),
+  "in memory, sealed": async () => new SealedLog(new MemoryLog(() => Date.now()), Buffer.alloc(32, 1), randomBytes),
   "in PostgreSQL": async () => {
     await server.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`);
     return openPostgresLog(server.url);
@@ -54,6 +57,25 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
     expect(await log.takeOver(0, two, hour)).toBeUndefined();
     expect(await log.takeOver(1, two, hour)).toBe(2);
     expect(await leadership()).toEqual([2, "two", true]);
+  });
+
+  test("the identity that is stored first stays", async () => {
+    expect(await log.identity()).toBeUndefined();
+    const both = await Promise.all(["one", "two"].map((text) => log.addIdentity(Buffer.from(text))));
+    expect(both[0]).toEqual(both[1]);
+    expect(await log.identity()).toEqual(both[0]);
+    expect(["one", "two"]).toContain(Buffer.from(both[0] as Uint8Array).toString());
+  });
+
+  test("members are listed by address, with what they said last, until they are removed", async () => {
+    expect(await log.members()).toEqual([]);
+    const [a, b] = [two, one].map(({ address }) => ({ address, version: "1.0.0", role: "standby", seq: 3 }) as const);
+    for (const standing of [a, b, { ...a, role: "leader", seq: 4 }] as const) await log.report(standing as Standing);
+    const listed = await log.members();
+    expect(listed.every(({ agoMs }) => agoMs >= 0 && agoMs < hour)).toBe(true);
+    expect(listed.map(({ agoMs: _, ...standing }) => standing)).toEqual([b, { ...a, role: "leader", seq: 4 }]);
+    expect([await log.removeMember(two.address), await log.removeMember(two.address)]).toEqual([true, false]);
+    expect(await log.members()).toHaveLength(1);
   });
 
   test("of members that take over at the same time, one succeeds", async () => {
@@ -180,4 +202,24 @@ describe("a log in PostgreSQL", () => {
     expect(await log.append([entry(1, 1)])).toBe(true);
     await log.close();
   });
+});
+
+test("a sealed log reveals nothing, and opens only with its key, each part at its place", async () => {
+  const inner = new MemoryLog(() => 0);
+  const log = new SealedLog(inner, Buffer.alloc(32, 1), randomBytes);
+  await log.takeOver(0, one, hour);
+  await log.append([entry(1, 1, "canary"), entry(2, 1, "canary")]);
+  await log.addSnapshot({ seq: 1, bytes: Buffer.from("canary") });
+  await log.addIdentity(Buffer.from("canary"));
+  const [first, second] = await inner.read(0, 9, 99);
+  const stored = [first?.bytes, second?.bytes, (await inner.latestSnapshot())?.bytes, await inner.identity()];
+  for (const bytes of stored) expect(Buffer.from(bytes as Uint8Array).includes("canary")).toBe(false);
+  const other = new SealedLog(inner, Buffer.alloc(32, 2), randomBytes);
+  for (const read of [() => other.read(0, 9, 99), () => other.latestSnapshot(), () => other.identity()])
+    await expect(read()).rejects.toThrow(CannotOpen);
+  // An entry at the place of another one is noticed.
+  const moved = new MemoryLog(() => 0);
+  await moved.takeOver(0, one, hour);
+  await moved.append([{ ...(second as Entry), seq: 1 }]);
+  await expect(new SealedLog(moved, Buffer.alloc(32, 1), randomBytes).read(0, 9, 99)).rejects.toThrow(CannotOpen);
 });

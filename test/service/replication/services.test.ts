@@ -64,10 +64,15 @@ async function member(name: string): Promise<TestMember> {
       copy.close();
       const pause = () => new Promise<void>((resolve) => after(timing.retryMs, resolve));
       const lost = () => membership.lost();
+      const unsure = () => membership.unsure;
       made.service = createService({
         data: folder,
         delays: "none",
-        replicate: (db) => new LeaderLog(db, schemaOfCopies, { log, epoch, pause, lost }),
+        leading: {
+          log: (db) => new LeaderLog(db, schemaOfCopies, { log, epoch, pause, lost, unsure }),
+          lock: { release() {} },
+          run: String(epoch),
+        },
       });
     },
     async drain() {

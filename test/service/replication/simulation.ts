@@ -3,7 +3,14 @@
 import { Appender } from "../../../service/replication/appender.ts";
 import { catchUp, type Copy } from "../../../service/replication/catchUp.ts";
 import { DoesNotApply, type Position } from "../../../service/replication/changes.ts";
-import { LogUnavailable, type Entry, type Log, type Logged, type Snapshot } from "../../../service/replication/log.ts";
+import {
+  LogUnavailable,
+  type Entry,
+  type Log,
+  type Logged,
+  type Members,
+  type Snapshot,
+} from "../../../service/replication/log.ts";
 import { usualTiming } from "../../../service/replication/member.ts";
 import { Membership } from "../../../service/replication/membership.ts";
 import { MemoryLog } from "../../../service/replication/memoryLog.ts";
@@ -187,7 +194,7 @@ class Process {
   static #started = 0;
   readonly #run: Run;
   readonly copy: ListCopy;
-  readonly #log: Log;
+  readonly #log: Omit<Log, keyof Members>;
   readonly #membership: Membership;
   #appender: Appender | undefined;
   #pausedUntil = 0;
@@ -267,7 +274,7 @@ class Process {
   }
 
   /** The log at the other end of a network that delays and loses requests and answers. */
-  #remote(log: MemoryLog): Log {
+  #remote(log: MemoryLog): Omit<Log, keyof Members> {
     const over =
       <Values extends readonly unknown[], T>(request: (...values: Values) => Promise<T>) =>
       (...values: Values): Promise<T> =>

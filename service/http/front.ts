@@ -1,0 +1,302 @@
+// The server of a member: it passes each request to the leader, which may be this member or become it.
+import { createHmac, hkdfSync } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { rootCertificates } from "node:tls";
+import { Agent, request as send } from "undici";
+import { isSame } from "../crypto/isSame.ts";
+import { forwardedFrom } from "../requestAddress.ts";
+import { withResolvers } from "../withResolvers.ts";
+import { bodyLimit, refuseConnections } from "./app.ts";
+import { limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
+
+/** What a front needs. */
+export interface FrontOptions {
+  readonly limits: ConnectionLimits;
+  readonly tls: Tls | undefined;
+  /** The key that all members have. */
+  readonly key: Uint8Array;
+  /** Answers what concerns this member itself; false if a request does not. */
+  readonly answerSelf: (request: IncomingMessage, response: ServerResponse) => boolean;
+}
+
+// ASSUMED: requests that have begun may take three more seconds after a member begins to end.
+const closingMs = 3000;
+// ASSUMED: while no member leads, requests wait for 5 s, then they get 503.
+const patienceMs = 5000;
+// A leader that hands over forwards what it has to the next one; one that was paused answers no more.
+const handOverMs = 500;
+// A leader that does not accept connections is tried again after this pause, unless another one takes over.
+const pauseMs = 50;
+const connectMs = 1000;
+
+/** The header by which a member says from which client a request comes. */
+const clientHeader = "machines-client";
+/** By which a leader that ends says that it did nothing for a request. */
+const refusedHeader = "machines-not-accepted";
+
+/** Headers of one connection, not of the request. */
+const ofConnection = ["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"];
+const notForwarded: ReadonlySet<string> = new Set([...ofConnection, "expect", clientHeader]);
+
+/** Errors of a connection that was never made: the request was not sent. */
+const notSent: ReadonlySet<string> = new Set([
+  ...["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"],
+]);
+
+const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
+
+/** A request of a client. */
+interface Taken {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly body: Buffer;
+  /** The member that has it now. */
+  to: string | undefined;
+  /** Ends the request to that member. */
+  controller: AbortController;
+}
+
+/** Where requests go now. */
+type Target = { readonly handler: RequestListener } | { readonly address: string };
+
+/** Accepts requests, and answers or forwards them. */
+export class Front {
+  readonly server: Server;
+  readonly #options: FrontOptions;
+  readonly #signingKey: Uint8Array;
+  readonly #connect: Agent.Options;
+  /** Connections to the leader. */
+  #agent: Agent;
+  /** Connections of other members. */
+  readonly #members = new Set<Socket>();
+  readonly #forwarded = new Set<Taken>();
+  #target: Target | undefined;
+  #changed = withResolvers();
+  #finished = withResolvers();
+  /** Number of requests that are being answered here. */
+  #handling = 0;
+  #isLeaving = false;
+  #isEnding = false;
+
+  constructor(options: FrontOptions) {
+    const { limits, tls, key } = options;
+    this.#options = options;
+    this.#signingKey = Buffer.from(hkdfSync("sha256", key, "", "machines members", 32));
+    this.server = limitedServer((request, response) => void this.#take(request, response), limits, tls);
+    this.server.on("clientError", refuseConnections());
+    // Answers may take long, and streams never end. Members of one service may have the same certificate.
+    const ca = tls && { ca: [...rootCertificates, tls.cert] };
+    const waits = { headersTimeout: 0, bodyTimeout: 0 };
+    this.#connect = { ...waits, connect: { timeout: connectMs, ...ca }, connections: limits.most };
+    this.#agent = new Agent(this.#connect);
+  }
+
+  /** Requests are answered here from now on. Returns a server for Fastify, which never listens. */
+  answer(handler: RequestListener): Server {
+    this.#aim({ handler: (request, response) => this.#handle(handler, request, response) });
+    return createServer();
+  }
+
+  #handle(handler: RequestListener, request: IncomingMessage, response: ServerResponse): void {
+    this.#handling++;
+    response.once("close", () => {
+      if (--this.#handling === 0) this.#finished.resolve();
+    });
+    handler(request, response);
+  }
+
+  /** Requests are forwarded to the leader at this URL; while there is none, they wait. */
+  follow(address: string | undefined): void {
+    if (this.#target && "address" in this.#target && this.#target.address === address) return;
+    this.#aim(address === undefined ? undefined : { address });
+    // A leader that hands over waits for this: if it closed a connection first, it could miss a request that is on its way.
+    void this.#agent.close();
+    this.#agent = new Agent(this.#connect);
+    const stale = [...this.#forwarded].filter(({ to }) => to !== address).map(({ controller }) => controller);
+    const giveUp = (): void => {
+      for (const controller of stale) controller.abort();
+    };
+    setTimeout(giveUp, handOverMs).unref();
+  }
+
+  /** Requests are no longer answered here: they wait for another leader, and clients make other connections for the next ones. */
+  leave(): void {
+    this.#isLeaving = true;
+    this.#aim(undefined);
+  }
+
+  /** Resolves when no request is being answered here. */
+  async idle(): Promise<void> {
+    const giveUp = setTimeout(() => this.cut(), closingMs);
+    while (this.#handling > 0) {
+      this.#finished = withResolvers();
+      await this.#finished.promise;
+    }
+    clearTimeout(giveUp);
+  }
+
+  /** Requests that come now, or still wait, are refused without any effect. Resolves when all are answered. */
+  async end(): Promise<void> {
+    for (const until = performance.now() + handOverMs; this.#members.size > 0 && performance.now() < until;)
+      await this.#change(pauseMs);
+    this.#isEnding = true;
+    this.#changed.resolve();
+    const closed = once(this.server, "close");
+    this.server.close();
+    const giveUp = setTimeout(() => this.cut(), closingMs);
+    await closed;
+    clearTimeout(giveUp);
+    await this.#agent.destroy();
+  }
+
+  #aim(target: Target | undefined): void {
+    this.#target = target;
+    this.#changed.resolve();
+    this.#changed = withResolvers();
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#readClient(request);
+    if (this.#isLeaving) response.setHeader("connection", "close");
+    const target = this.#target;
+    if (this.#options.answerSelf(request, response)) return;
+    if (target && "handler" in target && !this.#isEnding) return target.handler(request, response);
+    try {
+      await this.#forward(request, response);
+    } catch {
+      // The leader may have done what was asked, or the client has gone: nothing that is said would be certain.
+      request.socket.destroy();
+    }
+  }
+
+  /** Believes which client a request comes from if another member says it. */
+  #readClient(request: IncomingMessage): void {
+    const said = request.headers[clientHeader];
+    if (typeof said !== "string") return;
+    const [client = "", signature = ""] = said.split(" ");
+    if (!isSame(signature, this.#signatureOf(client))) return;
+    Object.assign(request, { [forwardedFrom]: client });
+    const { socket } = request;
+    if (this.#members.has(socket)) return;
+    this.#members.add(socket);
+    socket.once("close", () => this.#members.delete(socket));
+  }
+
+  #signatureOf(client: string): string {
+    return createHmac("sha256", this.#signingKey).update(client).digest("hex");
+  }
+
+  async #forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const until = performance.now() + patienceMs;
+    while (this.#target === undefined && performance.now() < until && !this.#isEnding)
+      await this.#change(until - performance.now());
+    if (this.#target && "handler" in this.#target && !this.#isEnding) return this.#target.handler(request, response);
+    const body = await bodyOf(request);
+    if (body === undefined) return tooLarge(response);
+    const taken: Taken = { request, response, body, to: undefined, controller: new AbortController() };
+    this.#forwarded.add(taken);
+    response.once("close", () => {
+      this.#forwarded.delete(taken);
+      taken.controller.abort();
+    });
+    while (performance.now() < until && !this.#isEnding) {
+      const answer = this.#target && (await this.#ask(this.#target, taken));
+      if (answer) return pipeline(answer, response);
+      await this.#change(this.#target ? pauseMs : until - performance.now());
+    }
+    refuse(response);
+  }
+
+  get #ownAddress(): string {
+    const at = this.server.address();
+    const port = typeof at === "object" ? at?.port : 0;
+    return `${this.#options.tls ? "https" : "http"}://localhost:${port}`;
+  }
+
+  /** Waits until the leader changes, at most that long. */
+  async #change(ms: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const pause = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
+    await Promise.race([this.#changed.promise, pause]);
+    clearTimeout(timer);
+  }
+
+  /** Sends a request to the leader, and begins its answer. Undefined if it had no effect, or can be sent again. */
+  async #ask(target: Target, taken: Taken): Promise<Readable | undefined> {
+    const { request, response, body } = taken;
+    const { method = "GET", url = "/", rawHeaders, socket } = request;
+    // This member may lead now, but it has read the request already.
+    taken.to = "address" in target ? target.address : this.#ownAddress;
+    taken.controller = new AbortController();
+    try {
+      const client = socket.remoteAddress ?? "";
+      const answer = await send(new URL(url, taken.to), {
+        dispatcher: this.#agent,
+        method,
+        headers: [...forwardedHeaders(rawHeaders), clientHeader, `${client} ${this.#signatureOf(client)}`],
+        body: body.length === 0 ? null : body,
+        signal: taken.controller.signal,
+      });
+      const { [refusedHeader]: refused, ...headers } = answer.headers;
+      if (refused !== undefined) {
+        await answer.body.dump();
+        return undefined;
+      }
+      for (const name of ofConnection) delete headers[name];
+      response.writeHead(answer.statusCode, headers as Record<string, string | string[]>);
+      // A held stream begins before its first event.
+      response.flushHeaders();
+      return answer.body;
+    } catch (error) {
+      const canRepeat = notSent.has(codeOf(error)) || method === "GET" || method === "HEAD";
+      if (response.closed || !canRepeat) throw error;
+      return undefined;
+    }
+  }
+
+  /** Ends every connection without an answer, because what was accepted may not have happened. */
+  cut(): void {
+    this.server.closeAllConnections();
+  }
+}
+
+/** The headers of a request, in pairs, without those of its connection. */
+function forwardedHeaders(raw: readonly string[]): string[] {
+  const pairs = raw.flatMap((name, i) => (i % 2 === 0 ? [[name, raw[i + 1] ?? ""]] : []));
+  return pairs.filter(([name = ""]) => !notForwarded.has(name.toLowerCase())).flat();
+}
+
+/** The whole body of a request; undefined if it is longer than any may be. */
+async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    length += part.length;
+    if (length > bodyLimit) return undefined;
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
+
+function refuse(response: ServerResponse): void {
+  const text = JSON.stringify({ error: "no member of the service leads; nothing was changed, try again" });
+  answerWith(response, 503, text, { "retry-after": "1", [refusedHeader]: "1" });
+}
+
+const tooLarge = (response: ServerResponse): void =>
+  answerWith(response, 413, JSON.stringify({ error: "Request body is too large" }), { connection: "close" });
+
+/** Answers with JSON. */
+export function answerWith(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  headers: Record<string, string> = {},
+): void {
+  response.writeHead(status, { "content-type": "application/json; charset=utf-8", ...headers });
+  response.end(text);
+}

@@ -1,0 +1,247 @@
+// Runs the service as one of several members that share a PostgreSQL database: it leads, or it follows and forwards.
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Admin } from "../http/admin.ts";
+import { connectionLimits, listenOnLocalhost } from "../http/connections.ts";
+import { answerWith, Front } from "../http/front.ts";
+import { LeaderLog } from "../replication/leaderLog.ts";
+import type { Log } from "../replication/log.ts";
+import { usualTiming, type MemberState } from "../replication/member.ts";
+import { Membership } from "../replication/membership.ts";
+import { prepareFolder } from "../service.ts";
+import { storeFile } from "../store/database.ts";
+import { clearRunning, lockData, writeRunning, type Held, type Running } from "../store/lock.ts";
+import { currentCopySchema, MemberCopy } from "../store/memberCopy.ts";
+import { version } from "../version.ts";
+import { withResolvers } from "../withResolvers.ts";
+import { listenProblem } from "./listen.ts";
+import type { Created, Plan } from "./plan.ts";
+import { Problem } from "./problem.ts";
+import { adminOf, backlog, onSignal, runningOf, urlOf } from "./running.ts";
+import { joinStore, readStoreKey, requireFreeFolder } from "./sharedStore.ts";
+
+/** Exit code of a process that has lost its leadership: what it accepted last may not have happened. */
+const lostLeadership = 4;
+
+// A leader that ends waits this long for another one.
+const successorMs = 1000;
+// How often a member says where it stands.
+const reportMs = 1000;
+
+/** Serves as a member until SIGINT or SIGTERM, or until it loses its leadership. */
+export async function serveAsMember(plan: Plan, store: string): Promise<Running> {
+  const { folder, options } = plan;
+  const key = readStoreKey(options.keyFile);
+  requireFreeFolder(prepareFolder(folder));
+  requireAdvertised(plan);
+  const lock = lockData(folder);
+  const log = await joinStore(store, key, folder);
+  const member = new MemberProcess(plan, { key, lock, log });
+  onSignal((signal) => member.stop(signal));
+  return member.begin();
+}
+
+/** What a member has from its start. */
+interface Joined {
+  readonly key: Uint8Array;
+  readonly lock: Held;
+  readonly log: Log;
+}
+
+/** This process. */
+class MemberProcess {
+  readonly #plan: Plan;
+  readonly #joined: Joined;
+  readonly #copy: MemberCopy;
+  readonly #front: Front;
+  readonly #settled = withResolvers();
+  #url = "";
+  #membership: Membership | undefined;
+  #created: Created | undefined;
+  #admin: Admin | undefined;
+  #reporting: NodeJS.Timeout | undefined;
+  /** Who leads, as the log said last. */
+  #said: string | undefined;
+
+  constructor(plan: Plan, joined: Joined) {
+    this.#plan = plan;
+    this.#joined = joined;
+    this.#copy = new MemberCopy(storeFile(plan.folder));
+    const { runtime = "simulated" } = plan.options;
+    this.#front = new Front({
+      limits: connectionLimits({}, runtime !== "simulated"),
+      tls: plan.tls,
+      key: joined.key,
+      answerSelf: (request, response) => this.#answerSelf(request, response),
+    });
+  }
+
+  /** Listens, and returns once some member leads. */
+  async begin(): Promise<Running> {
+    const { address, options } = this.#plan;
+    const { server } = this.#front;
+    try {
+      server.listen({ host: address.host, port: address.port, backlog });
+      await once(server, "listening");
+    } catch (error) {
+      throw await listenProblem(error, options.listen);
+    }
+    if (address.host === "localhost") await listenOnLocalhost(server);
+    this.#url = urlOf(this.#plan, server);
+    const { log } = this.#joined;
+    const me = { id: randomBytes(8).toString("hex"), address: options.advertise ?? this.#url };
+    this.#membership = new Membership({
+      ...{ me, log, copy: this.#copy, timing: usualTiming },
+      now: () => performance.now(),
+      after: (ms, run) => void setTimeout(run, ms),
+      lead: (epoch) => void this.#lead(epoch).catch((error: unknown) => this.#fail(error)),
+      drain: () => this.#drain(),
+      end: (isLost) => void (isLost ? this.#cut() : this.#end()),
+      changed: (state) => this.#changed(state),
+      failed: (error) => this.#fail(error),
+    });
+    this.#reporting = setInterval(() => this.#report(me.address), reportMs);
+    await this.#settled.promise;
+    return this.#running;
+  }
+
+  /** Hands over, if it leads, and ends. */
+  stop(signal: string): void {
+    this.#say("closing", { signal });
+    this.#membership?.stop();
+  }
+
+  async #lead(epoch: number): Promise<void> {
+    const { log, lock } = this.#joined;
+    const membership = this.#membership as Membership;
+    const { seq } = this.#copy.position;
+    this.#copy.close();
+    const leading = {
+      ...{ log, epoch },
+      pause: () => sleep(usualTiming.retryMs),
+      lost: () => membership.lost(),
+      unsure: () => membership.unsure,
+    };
+    const created = await this.#plan.create({
+      leading: {
+        log: (db) => new LeaderLog(db, currentCopySchema(), leading),
+        lock,
+        run: String(epoch),
+        serve: (handler) => this.#front.answer(handler),
+        idle: () => this.#front.idle(),
+      },
+    });
+    await created.service.app.ready();
+    this.#admin = await adminOf(this.#plan, created.service);
+    this.#created = created;
+    this.#say("leads", { epoch, seq });
+    this.#changed(membership.state);
+  }
+
+  /** Takes note of who leads. */
+  #changed({ role, epoch, leader }: MemberState): void {
+    if (role === "following") this.#front.follow(leader?.address);
+    const isSettled = role === "leading" ? this.#created !== undefined : role === "following" && leader !== undefined;
+    const said = `${epoch} ${isSettled}`;
+    if (!isSettled || said === this.#said) return;
+    this.#said = said;
+    if (role === "following") this.#say("follows", { epoch, leader: leader?.address });
+    writeRunning(this.#plan.folder, this.#running);
+    this.#settled.resolve();
+  }
+
+  get #running(): Running {
+    const run = String(this.#membership?.state.epoch ?? 0);
+    return { ...runningOf(this.#plan, this.#url, run), ...(this.#admin ? { admin: this.#admin.url } : {}) };
+  }
+
+  #report(address: string): void {
+    const isLeader = this.#created !== undefined;
+    const seq = isLeader ? 0 : this.#copy.position.seq;
+    void this.#joined.log.report({ address, version, role: isLeader ? "leader" : "standby", seq }).catch(() => {});
+  }
+
+  async #drain(): Promise<void> {
+    this.#front.leave();
+    void this.#admin?.close(); // does not wait for its clients
+    await this.#created?.service.close();
+  }
+
+  /** Ends after the hand-over. */
+  async #end(): Promise<void> {
+    clearInterval(this.#reporting);
+    if (this.#created) await this.#introduceSuccessor();
+    await this.#front.end();
+    clearRunning(this.#plan.folder);
+    await this.#created?.closeTracing();
+    this.#exit(0);
+  }
+
+  /** Forwards to the next leader until the other members know it, so that no request is refused. */
+  async #introduceSuccessor(): Promise<void> {
+    const { log } = this.#joined;
+    const until = performance.now() + successorMs;
+    while (performance.now() < until) {
+      const found = await log.leadership().catch(() => undefined);
+      if (found && found.epoch !== this.#membership?.state.epoch) {
+        this.#front.follow(found.leader.address);
+        return sleep(3 * usualTiming.lookMs);
+      }
+      await sleep(usualTiming.lookMs / 4);
+    }
+  }
+
+  /** Ends without an answer to anyone, because the outcome of the last changes is unknown. */
+  #cut(): void {
+    this.#front.cut();
+    this.#say("has lost its leadership, and ends");
+    this.#exit(lostLeadership);
+  }
+
+  #fail(error: unknown): void {
+    process.stderr.write(`machines-service: ${error instanceof Error ? error.message : String(error)}\n`);
+    this.#exit(1);
+  }
+
+  #exit(code: number): never {
+    this.#plan.log.flush();
+    process.exit(code); // a client that keeps its connection must not keep the process
+  }
+
+  #say(msg: string, more: object = {}): void {
+    this.#plan.log.write(`${JSON.stringify({ level: 30, time: new Date().toISOString(), ...more, msg })}\n`);
+  }
+
+  /** Answers what concerns this member, and not the service. */
+  #answerSelf({ method, url = "" }: IncomingMessage, response: ServerResponse): boolean {
+    if (method !== "GET" || !/^\/(?:healthz|readyz)(?:\?|$)/.test(url)) return false;
+    if (url.startsWith("/healthz")) answerWith(response, 200, JSON.stringify({ status: "ok" }));
+    else this.#answerReady(response);
+    return true;
+  }
+
+  #answerReady(response: ServerResponse): void {
+    const { role, epoch, leader } = this.#membership?.state ?? { role: "following", epoch: 0, leader: undefined };
+    const isLeading = role === "leading";
+    const standing = { role: isLeading ? "leader" : "standby", epoch, leader: leader?.address ?? null };
+    const isReady = isLeading ? this.#created !== undefined : leader !== undefined;
+    if (isReady) return answerWith(response, 200, JSON.stringify({ status: "ok", ...standing }));
+    const error = "no member of the service leads";
+    answerWith(response, 503, JSON.stringify({ error, ...standing }), { "retry-after": "1" });
+  }
+}
+
+/** Refuses an address that other members cannot reach. */
+function requireAdvertised({ options: { listen, advertise }, address, tls }: Plan): void {
+  if (advertise === undefined) {
+    if (!/^(?:0\.0\.0\.0|::)$/.test(address.host)) return;
+    throw new Problem(`--listen ${listen} needs --advertise, the URL at which other members reach this one`);
+  }
+  const scheme = tls ? "https:" : "http:";
+  if (!URL.canParse(advertise) || new URL(advertise).protocol !== scheme || new URL(advertise).pathname !== "/")
+    throw new Problem(
+      `--advertise takes a URL such as ${scheme}//machines-1.internal:4280, got ${JSON.stringify(advertise)}`,
+    );
+}

@@ -1,0 +1,114 @@
+// A log whose database can be read by others: all that it keeps of the data is sealed with the key of the members.
+import { hkdfSync } from "node:crypto";
+import { nonceLength, openSealed, sealed } from "../crypto/sealed.ts";
+import type { RandomBytes } from "../ids.ts";
+import type { End, Entry, Leadership, Listed, Log, Logged, Member, Snapshot, Standing } from "./log.ts";
+
+/** What a log has was sealed with another key, or is damaged. */
+export class CannotOpen extends Error {
+  override readonly name = "CannotOpen";
+}
+
+/** Seals what goes into a log, and opens what comes out of it. */
+export class SealedLog implements Log {
+  readonly #log: Log;
+  readonly #key: Uint8Array;
+  readonly #random: RandomBytes;
+  /** The latest keys: a leader seals many entries with the same. */
+  #derived: { readonly purpose: string; readonly key: Uint8Array } | undefined;
+
+  /** `key` has 32 bytes. */
+  constructor(log: Log, key: Uint8Array, random: RandomBytes) {
+    this.#log = log;
+    this.#key = key;
+    this.#random = random;
+  }
+
+  /** A key for each leadership: random nonces are safe for 2^32 values of one key, which years of entries exceed. */
+  #keyFor(purpose: string): Uint8Array {
+    if (this.#derived?.purpose !== purpose)
+      this.#derived = { purpose, key: Buffer.from(hkdfSync("sha256", this.#key, "", `machines log: ${purpose}`, 32)) };
+    return this.#derived.key;
+  }
+
+  #seal(purpose: string, name: string, bytes: Uint8Array): Uint8Array {
+    return sealed(this.#keyFor(purpose), name, bytes, this.#random(nonceLength));
+  }
+
+  #open(purpose: string, name: string, bytes: Uint8Array): Uint8Array {
+    try {
+      return openSealed(this.#keyFor(purpose), name, bytes);
+    } catch (error) {
+      throw new CannotOpen(`${name} of the log cannot be opened with this key`, { cause: error });
+    }
+  }
+
+  leadership(): Promise<Leadership | undefined> {
+    return this.#log.leadership();
+  }
+
+  takeOver(from: number, member: Member, leaseMs: number): Promise<number | undefined> {
+    return this.#log.takeOver(from, member, leaseMs);
+  }
+
+  renew(epoch: number, leaseMs: number): Promise<boolean> {
+    return this.#log.renew(epoch, leaseMs);
+  }
+
+  release(epoch: number): Promise<void> {
+    return this.#log.release(epoch);
+  }
+
+  append(entries: readonly Entry[]): Promise<boolean> {
+    return this.#log.append(
+      entries.map((one) => ({ ...one, bytes: this.#seal(`epoch ${one.epoch}`, `entry ${one.seq}`, one.bytes) })),
+    );
+  }
+
+  async read(after: number, most: number, mostBytes: number): Promise<readonly Logged[]> {
+    const found = await this.#log.read(after, most, mostBytes);
+    return found.map((one) => ({ ...one, bytes: this.#open(`epoch ${one.epoch}`, `entry ${one.seq}`, one.bytes) }));
+  }
+
+  end(): Promise<End> {
+    return this.#log.end();
+  }
+
+  addSnapshot({ seq, bytes }: Snapshot): Promise<void> {
+    return this.#log.addSnapshot({ seq, bytes: this.#seal("snapshots", `snapshot ${seq}`, bytes) });
+  }
+
+  async latestSnapshot(): Promise<Snapshot | undefined> {
+    const found = await this.#log.latestSnapshot();
+    return found && { ...found, bytes: this.#open("snapshots", `snapshot ${found.seq}`, found.bytes) };
+  }
+
+  trim(seq: number): Promise<void> {
+    return this.#log.trim(seq);
+  }
+
+  async identity(): Promise<Uint8Array | undefined> {
+    const found = await this.#log.identity();
+    return found && this.#open("identity", "identity", found);
+  }
+
+  async addIdentity(bytes: Uint8Array): Promise<Uint8Array> {
+    return this.#open("identity", "identity", await this.#log.addIdentity(this.#seal("identity", "identity", bytes)));
+  }
+
+  report(standing: Standing): Promise<void> {
+    return this.#log.report(standing);
+  }
+
+  members(): Promise<readonly Listed[]> {
+    return this.#log.members();
+  }
+
+  removeMember(address: string): Promise<boolean> {
+    return this.#log.removeMember(address);
+  }
+
+  close(): Promise<void> {
+    return this.#log.close();
+  }
+}

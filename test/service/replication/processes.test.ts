@@ -1,0 +1,198 @@
+// Members as real processes: each answers every request, and any of them may end at any time.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { logSchema } from "../../../service/replication/postgresLog.ts";
+import { storeFile } from "../../../service/store/database.ts";
+import { folder, command, foreground } from "../command.ts";
+import { contentsOf } from "./copies.ts";
+import { startPostgres, type TestPostgres } from "./postgres.ts";
+import { callOf, leaderOf, serviceOn, standing, type Member } from "./processes.ts";
+
+let server: TestPostgres;
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(() => server.remove());
+beforeEach(async () => {
+  await server.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`);
+});
+
+const others = (all: readonly Member[], one: Member): Member[] => all.filter((member) => member !== one);
+
+async function three() {
+  const service = serviceOn(server.url);
+  const members = [await service.start(), await service.start(), await service.start()];
+  const leader = await leaderOf(members);
+  return { service, members, leader, standbys: others(members, leader) as [Member, Member] };
+}
+
+/** Creates Apps at a member one after the other, until it is enough; returns the names of those that were acknowledged. */
+async function createApps(member: Member, prefix: string, enough: AbortSignal): Promise<string[]> {
+  const call = callOf(member);
+  const acknowledged: string[] = [];
+  for (let i = 0; !enough.aborted; i++) {
+    const name = `${prefix}-${i}`;
+    // A client repeats a request that had no answer.
+    const send = () => call("POST", "/apps", { name, org_slug: "personal" }).catch(() => undefined);
+    const answer = (await send()) ?? (await send());
+    if (answer && [201, 422].includes(answer.status)) acknowledged.push(name);
+  }
+  return acknowledged;
+}
+
+const namesAt = async (member: Member): Promise<string[]> => {
+  const { body } = await callOf(member)("GET", "/apps?org_slug=personal");
+  return (body as { apps: { name: string }[] }).apps.map(({ name }) => name);
+};
+
+test("every member answers every request, and says who leads", async () => {
+  const { members, leader, standbys } = await three();
+  const [standby] = standbys;
+  expect(await standing(standby)).toMatchObject({ role: "standby", leader: leader.url, epoch: 1 });
+  const call = callOf(standby);
+  expect((await call("POST", "/apps", { name: "web", org_slug: "personal" })).status).toBe(201);
+  for (const member of members) expect(await namesAt(member)).toEqual(["web"]);
+  const refused = await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  expect(refused.status).toBe(422);
+  expect((await fetch(`${standby.url}/v1/apps`)).status).toBe(401);
+  expect((await call("GET", "/apps/none")).headers.get("svc-request-id")).toMatch(/\w/);
+  const huge = await call("POST", "/apps", { name: "x".repeat(5 * 2 ** 20) });
+  expect([huge.status, huge.body]).toEqual([
+    413,
+    (await callOf(leader)("POST", "/apps", { name: "x".repeat(5 * 2 ** 20) })).body,
+  ]);
+});
+
+test("a request that is held at a standby is answered as soon as what it waits for happens", async () => {
+  const { leader, standbys } = await three();
+  const call = callOf(standbys[0]);
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  const { body } = await call("POST", "/apps/web/machines", { config: { image: "nginx" }, skip_launch: true });
+  const held = call("GET", `/apps/web/machines/${body.id}/wait?state=started&timeout=60`);
+  expect((await callOf(leader)("POST", `/apps/web/machines/${body.id}/start`)).status).toBe(200);
+  expect((await held).status).toBe(200);
+});
+
+test("when the leader is killed, another member answers, and has all that was acknowledged", async () => {
+  const { members, leader, standbys } = await three();
+  const enough = new AbortController();
+  const created = Promise.all(standbys.map((one, i) => createApps(one, `app-${i}`, enough.signal)));
+  await expect.poll(async () => (await namesAt(leader)).length).toBeGreaterThan(10);
+  process.kill(leader.pid, "SIGKILL");
+  const next = await leaderOf(others(members, leader));
+  const before = (await namesAt(next)).length;
+  await expect.poll(async () => (await namesAt(next)).length).toBeGreaterThan(before + 10);
+  enough.abort();
+  const acknowledged = (await created).flat();
+  const names = new Set(await namesAt(next));
+  expect(acknowledged.filter((name) => !names.has(name))).toEqual([]);
+});
+
+test("a leader that is stopped hands over, and no request fails", async () => {
+  const { members, leader, standbys } = await three();
+  const call = callOf(standbys[0]);
+  const enough = new AbortController();
+  let sent = 0;
+  const statuses = new Set<number>();
+  const send = async (): Promise<void> => {
+    while (!enough.signal.aborted)
+      statuses.add((await call("POST", "/apps", { name: `app-${++sent}`, org_slug: "personal" })).status);
+  };
+  const sending = send();
+  await expect.poll(() => sent).toBeGreaterThan(10);
+  process.kill(leader.pid, "SIGTERM");
+  await leaderOf(others(members, leader));
+  expect((await leader.end).code).toBe(0);
+  const before = sent;
+  await expect.poll(() => sent).toBeGreaterThan(before + 10);
+  enough.abort();
+  await sending;
+  expect([...statuses]).toEqual([201]);
+});
+
+test("a leader that was paused beyond its lease answers nothing, and ends", async () => {
+  const { members, leader } = await three();
+  await callOf(leader)("POST", "/apps", { name: "web", org_slug: "personal" });
+  process.kill(leader.pid, "SIGSTOP");
+  const next = await leaderOf(others(members, leader));
+  await callOf(next)("POST", "/apps", { name: "later", org_slug: "personal" });
+  const read = namesAt(leader);
+  read.catch(() => {});
+  process.kill(leader.pid, "SIGCONT");
+  await expect(read).rejects.toThrow();
+  const { code, err } = await leader.end;
+  expect([code, err]).toEqual([4, expect.stringContaining("has lost its leadership")]);
+});
+
+test("the copies of all members are equal, also of one that was started again", async () => {
+  const { service, leader, standbys } = await three();
+  const call = callOf(standbys[0]);
+  for (const name of ["one", "two"]) {
+    await call("POST", "/apps", { name, org_slug: "personal" });
+    await call("POST", `/apps/${name}/machines`, { config: { image: "nginx" } });
+  }
+  process.kill(leader.pid, "SIGKILL");
+  await leader.end;
+  const again = await service.start(leader.data);
+  await call("POST", "/apps", { name: "three", org_slug: "personal" });
+  const last = [...standbys, again];
+  const copyOf = ({ data }: Member) => {
+    const db = new DatabaseSync(storeFile(data), { readOnly: true });
+    const contents = contentsOf(db);
+    db.close();
+    return contents;
+  };
+  await expect.poll(() => new Set(last.map((one) => String(copyOf(one)["copy_position"]))).size).toBe(1);
+  const [first, ...more] = last.map(copyOf);
+  for (const one of more) expect(one).toEqual(first);
+});
+
+test("the database reveals nothing without the key", async () => {
+  const service = serviceOn(server.url);
+  const one = await service.start();
+  const call = callOf(one);
+  const canaries = ["canary-app", "canary-value", "canary-env", "canary-user"];
+  await call("POST", "/apps", { name: "canary-app", org_slug: "personal" });
+  await call("POST", "/apps/canary-app/secrets", { values: { KEY: "canary-value" } });
+  await call("POST", "/apps/canary-app/machines", { config: { image: "nginx", env: { KEY: "canary-env" } } });
+  const file = (data: string, name: string) => readFileSync(join(data, name), "utf8").trim();
+  const known = [...canaries, ...["key", "token", "data-id", "local-ca.key"].map((name) => file(one.data, name))];
+  const dumped: Buffer[] = [];
+  const { rows: tables } = await server.query(
+    `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = '${logSchema}'`,
+  );
+  for (const { name } of tables as { name: string }[])
+    for (const row of (await server.query(`SELECT * FROM ${logSchema}.${name}`)).rows as object[])
+      for (const value of Object.values(row)) dumped.push(Buffer.isBuffer(value) ? value : Buffer.from(String(value)));
+  const all = Buffer.concat(dumped);
+  expect(all.length).toBeGreaterThan(1000);
+  expect(known.filter((one) => all.includes(one))).toEqual([]);
+});
+
+test("a member is refused with another key, in a folder with data of its own, or in that of another service", async () => {
+  const service = serviceOn(server.url);
+  const one = await service.start();
+  const other = serviceOn(server.url);
+  const refusedBy = (data: string, options: readonly string[]) =>
+    command(["start", "--data", data, "--listen", "127.0.0.1:0", ...options]);
+  const otherKey = await refusedBy(folder(), other.options);
+  expect([otherKey.code, otherKey.err]).toEqual([
+    1,
+    expect.stringContaining("this database belongs to another service"),
+  ]);
+  const alone = folder();
+  const single = await foreground(alone);
+  process.kill(single.pid, "SIGTERM");
+  await single.end;
+  const own = await refusedBy(alone, service.options);
+  expect([own.code, own.err]).toEqual([1, expect.stringContaining("has data of its own")]);
+  process.kill(one.pid, "SIGTERM");
+  await one.end;
+  const copy = await refusedBy(one.data, []);
+  expect([copy.code, copy.err]).toEqual([1, expect.stringContaining("--store")]);
+  await server.query(`DROP SCHEMA ${logSchema} CASCADE`);
+  const moved = await refusedBy(one.data, service.options);
+  expect([moved.code, moved.err]).toEqual([1, expect.stringContaining("belongs to another service")]);
+});
