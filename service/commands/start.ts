@@ -189,6 +189,10 @@ export function addStart(program: Command): void {
       "--advertise <url>",
       "URL at which the other members reach this one, with --store (default: the address of --listen)",
     ),
+    new Option(
+      "--keep-log <time>",
+      "for how long any past moment can be exported, such as 7d or 12h, with --store (default: 24h)",
+    ),
     new Option("--strict", "refuse unknown fields and check the service's own answers"),
     new Option("--allow-host <names...>", "host names to accept in addition to localhost").argParser(names),
     new Option("--allow-remote", "serve plain HTTP at an address that other computers can reach"),

@@ -9,11 +9,12 @@ import { answerWith, Front } from "../http/front.ts";
 import { LeaderLog } from "../replication/leaderLog.ts";
 import type { Log } from "../replication/log.ts";
 import { usualTiming, type MemberState } from "../replication/member.ts";
+import { keepLog, usualBytes } from "../replication/snapshots.ts";
 import { Membership } from "../replication/membership.ts";
 import { prepareFolder } from "../service.ts";
 import { storeFile } from "../store/database.ts";
 import { clearRunning, lockData, writeRunning, type Held, type Running } from "../store/lock.ts";
-import { currentCopySchema, MemberCopy } from "../store/memberCopy.ts";
+import { MemberCopy, schemaOfCopies, snapshotOf } from "../store/memberCopy.ts";
 import { version } from "../version.ts";
 import { withResolvers } from "../withResolvers.ts";
 import { listenProblem } from "./listen.ts";
@@ -29,6 +30,8 @@ const lostLeadership = 4;
 const successorMs = 1000;
 // How often a member says where it stands.
 const reportMs = 1000;
+// How often it looks whether a snapshot is due.
+const keepEveryMs = 10_000;
 
 /** Serves as a member until SIGINT or SIGTERM, or until it loses its leadership. */
 export async function serveAsMember(plan: Plan, store: string): Promise<Running> {
@@ -61,7 +64,7 @@ class MemberProcess {
   #membership: Membership | undefined;
   #created: Created | undefined;
   #admin: Admin | undefined;
-  #reporting: NodeJS.Timeout | undefined;
+  #repeated: readonly NodeJS.Timeout[] = [];
   /** Who leads, as the log said last. */
   #said: string | undefined;
 
@@ -102,7 +105,15 @@ class MemberProcess {
       changed: (state) => this.#changed(state),
       failed: (error) => this.#fail(error),
     });
-    this.#reporting = setInterval(() => this.#report(me.address), reportMs);
+    const report = setInterval(() => this.#report(me.address), reportMs);
+    const keep = setInterval(
+      () =>
+        void this.#keep(me.address).catch((error: unknown) =>
+          this.#say("the log could not be trimmed", { err: String(error) }),
+        ),
+      keepEveryMs,
+    );
+    this.#repeated = [report, keep];
     await this.#settled.promise;
     return this.#running;
   }
@@ -126,7 +137,7 @@ class MemberProcess {
     };
     const created = await this.#plan.create({
       leading: {
-        log: (db) => new LeaderLog(db, currentCopySchema(), leading),
+        log: (db) => new LeaderLog(db, schemaOfCopies(), leading),
         lock,
         run: String(epoch),
         serve: (handler) => this.#front.answer(handler),
@@ -157,6 +168,18 @@ class MemberProcess {
     return { ...runningOf(this.#plan, this.#url, run), ...(this.#admin ? { admin: this.#admin.url } : {}) };
   }
 
+  /** Makes a snapshot when one is due. Of the members that follow, the first by address does it, so that the leader need not. */
+  async #keep(address: string): Promise<void> {
+    const { log } = this.#joined;
+    const standbys = (await log.members()).filter(({ role, agoMs }) => role === "standby" && agoMs < 3 * reportMs);
+    const isMine = this.#created ? standbys.length === 0 : standbys[0]?.address === address;
+    if (!isMine) return;
+    const { folder, keepMs } = this.#plan;
+    const make = () => snapshotOf(storeFile(folder));
+    const seq = await keepLog(log, make, { everyBytes: usualBytes, keepMs });
+    if (seq !== undefined) this.#say("stored a snapshot", { seq });
+  }
+
   #report(address: string): void {
     const isLeader = this.#created !== undefined;
     const seq = isLeader ? 0 : this.#copy.position.seq;
@@ -171,7 +194,7 @@ class MemberProcess {
 
   /** Ends after the hand-over. */
   async #end(): Promise<void> {
-    clearInterval(this.#reporting);
+    for (const one of this.#repeated) clearInterval(one);
     if (this.#created) await this.#introduceSuccessor();
     await this.#front.end();
     clearRunning(this.#plan.folder);

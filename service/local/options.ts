@@ -67,6 +67,8 @@ export interface LocalOptions {
   readonly keyFile?: string;
   /** With `store`: URL at which the other members reach this one. Default: the address that it listens at. */
   readonly advertise?: string;
+  /** With `store`: for how long any past moment can be exported, such as `7d`. Default: `24h`. */
+  readonly keepLog?: string;
   /** Host names to accept in addition to those of this computer. */
   readonly allowHosts?: readonly string[];
   readonly allowRemote?: boolean;
@@ -104,12 +106,16 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   store: "--store",
   keyFile: "--key-file",
   advertise: "--advertise",
+  keepLog: "--keep-log",
   allowHosts: "--allow-host",
   allowRemote: "--allow-remote",
   admin: "--admin",
   console: "--console",
   otlpEndpoint: "--otlp-endpoint",
 };
+
+/** An option as an argument of `start`. */
+export const optionOf = (name: keyof LocalOptions): string => flags[name];
 
 /** The data folder, as an absolute path. */
 export function dataFolder(data: string | undefined): string {

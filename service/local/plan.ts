@@ -1,5 +1,6 @@
 // What the options of `start` ask for, checked, and the service that they make.
 import { randomBytes } from "node:crypto";
+import { parseDuration } from "../../api/schema.ts";
 import type { Tls } from "../http/connections.ts";
 import type { IssuerFactory } from "../runtime/certificateIssuer.ts";
 import type { EngineFactory } from "../runtime/postgresEngine.ts";
@@ -12,7 +13,7 @@ import { dataIdOf } from "../store/dataId.ts";
 import { readCertificate } from "./certificate.ts";
 import { parseListen, type Address } from "./listen.ts";
 import { Log } from "./log.ts";
-import { dataFolder, type LocalOptions } from "./options.ts";
+import { dataFolder, optionOf, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
 import { readRegions } from "./regionsFile.ts";
 import { startTracing } from "./tracing.ts";
@@ -30,6 +31,8 @@ export interface Plan {
   readonly ports: { readonly http: number; readonly https: number };
   readonly tls: Tls | undefined;
   readonly log: Log;
+  /** For how many milliseconds the log of several members is kept. */
+  readonly keepMs: number;
   /** Creates the service, once, with further options. Connects to what runs its Machines. */
   create(more?: Partial<ServiceOptions>): Promise<Created>;
 }
@@ -67,6 +70,10 @@ export async function planOf(options: StartOptions): Promise<Plan> {
   const dns = dnsOf(options);
   requireDockerFor(options);
   const regions = options.regions === undefined ? {} : readRegions(options.regions);
+  const keepMs = periodOf(options.keepLog ?? "24h");
+  for (const name of ["keyFile", "advertise", "keepLog"] as const)
+    if (options.store === undefined && options[name] !== undefined)
+      throw new Problem(`${optionOf(name)} needs --store: one process has its data in a folder`);
   const log = new Log(folder);
   const create = async (more: Partial<ServiceOptions> = {}): Promise<Created> => {
     // Loaded only when it is used: it has many modules.
@@ -100,7 +107,7 @@ export async function planOf(options: StartOptions): Promise<Plan> {
     });
     return { service, closeTracing: async () => tracing?.close() };
   };
-  return { options, folder, address, admin, ports, tls, log, create };
+  return { options, folder, address, admin, ports, tls, log, keepMs, create };
 }
 
 const ofDocker = ["registries", "capabilities", "reach"] as const;
@@ -194,6 +201,14 @@ function dnsOf({ dns, acme }: LocalOptions): string {
   throw new Problem(
     `--dns takes simulated, system, or the address of a resolver such as 127.0.0.1:53, got ${JSON.stringify(dns)}`,
   );
+}
+
+/** Milliseconds of `--keep-log`. */
+function periodOf(text: string): number {
+  const days = /^(\d{1,4})d$/.exec(text)?.[1];
+  const nanoseconds = days === undefined ? parseDuration(text) : Number(days) * 86_400e9;
+  if (nanoseconds !== undefined) return nanoseconds / 1e6;
+  throw new Problem(`--keep-log takes a time such as 7d or 12h, got ${JSON.stringify(text)}`);
 }
 
 /** A port of the proxy. */

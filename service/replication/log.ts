@@ -60,6 +60,18 @@ export interface End {
   readonly epoch: number;
 }
 
+/** How large a log is. */
+export interface Extent {
+  /** Bytes on the disk of the log. */
+  readonly size: number;
+  /** Bytes of the entries after the latest snapshot. */
+  readonly bytesSince: number;
+  /** The snapshots, the latest first, with when they were stored, in milliseconds since 1970 by the log's clock. */
+  readonly snapshots: readonly { readonly seq: number; readonly at: number }[];
+  /** The time by the log's clock. */
+  readonly now: number;
+}
+
 /** The copy that a member may start from, instead of from the first entry. */
 export interface Snapshot {
   /** The last entry that it contains. */
@@ -111,10 +123,15 @@ export interface Log extends Members {
   read(after: number, most: number, mostBytes: number): Promise<readonly Logged[]>;
   /** The end of the log. */
   end(): Promise<End>;
-  /** Stores a snapshot; one with the same number is replaced. */
+  /** The last entry that was appended at a moment or before, in milliseconds since 1970; 0 if there is none. */
+  lastBefore(moment: number): Promise<number>;
+  extent(): Promise<Extent>;
+  /** Stores a snapshot, unless there is one with its number. */
   addSnapshot(snapshot: Snapshot): Promise<void>;
-  /** The latest snapshot; undefined if there is none. */
-  latestSnapshot(): Promise<Snapshot | undefined>;
+  /** The latest snapshot, or the latest one of `seq` or before; undefined if there is none. */
+  latestSnapshot(seq?: number): Promise<Snapshot | undefined>;
+  /** Removes a snapshot. */
+  removeSnapshot(seq: number): Promise<void>;
   /** Removes the entries up to and including `seq`, except for the last entry of the log, and the snapshots before `seq`. */
   trim(seq: number): Promise<void>;
   close(): Promise<void>;

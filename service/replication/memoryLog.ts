@@ -1,11 +1,11 @@
 // A log in memory, for tests and simulations of several members.
-import type { End, Entry, Leadership, Listed, Log, Logged, Member, Snapshot, Standing } from "./log.ts";
+import type { End, Entry, Extent, Leadership, Listed, Log, Logged, Member, Snapshot, Standing } from "./log.ts";
 
 /** A log by the given clock, in milliseconds since 1970. Every method takes effect before it returns. */
 export class MemoryLog implements Log {
   readonly #now: () => number;
   readonly #entries: Logged[] = [];
-  #snapshots: readonly Snapshot[] = [];
+  #snapshots: readonly (Snapshot & { readonly at: number })[] = [];
   #identity: Uint8Array | undefined;
   readonly #members = new Map<string, Standing & { readonly at: number }>();
   #latest: { readonly epoch: number; readonly leader: Member; readonly ends: number } | undefined;
@@ -68,14 +68,29 @@ export class MemoryLog implements Log {
     return { seq, epoch };
   }
 
-  async addSnapshot(snapshot: Snapshot): Promise<void> {
-    this.#snapshots = [...this.#snapshots.filter(({ seq }) => seq !== snapshot.seq), snapshot].sort(
-      (a, b) => a.seq - b.seq,
-    );
+  async lastBefore(moment: number): Promise<number> {
+    return this.#entries.findLast(({ at }) => at <= moment)?.seq ?? 0;
   }
 
-  async latestSnapshot(): Promise<Snapshot | undefined> {
-    return this.#snapshots.at(-1);
+  async extent(): Promise<Extent> {
+    const bytesAfter = (seq: number): number =>
+      this.#entries.reduce((sum, entry) => sum + (entry.seq > seq ? entry.bytes.length : 0), 0);
+    const snapshots = this.#snapshots.map(({ seq, at }) => ({ seq, at }));
+    return { size: bytesAfter(0), bytesSince: bytesAfter(snapshots[0]?.seq ?? 0), snapshots, now: this.#now() };
+  }
+
+  async addSnapshot(snapshot: Snapshot): Promise<void> {
+    if (this.#snapshots.some(({ seq }) => seq === snapshot.seq)) return;
+    this.#snapshots = [{ ...snapshot, at: this.#now() }, ...this.#snapshots].sort((a, b) => b.seq - a.seq);
+  }
+
+  async latestSnapshot(seq = Number.POSITIVE_INFINITY): Promise<Snapshot | undefined> {
+    const found = this.#snapshots.find((one) => one.seq <= seq);
+    return found && { seq: found.seq, bytes: found.bytes };
+  }
+
+  async removeSnapshot(seq: number): Promise<void> {
+    this.#snapshots = this.#snapshots.filter((one) => one.seq !== seq);
   }
 
   async trim(seq: number): Promise<void> {

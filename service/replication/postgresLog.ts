@@ -1,10 +1,12 @@
 // The log in a PostgreSQL database: one schema with five tables. Every method is one statement that commits by itself, so that a
 // pool of connections in front of the database (PgBouncer in transaction mode) changes nothing.
+import { randomUUID } from "node:crypto";
 import pg from "pg";
 import {
   LogUnavailable,
   type End,
   type Entry,
+  type Extent,
   type Leadership,
   type Listed,
   type Log,
@@ -28,8 +30,10 @@ const tables = `
     seq bigint PRIMARY KEY, epoch bigint NOT NULL, schema integer NOT NULL, bytes bytea NOT NULL,
     at timestamptz NOT NULL DEFAULT clock_timestamp()
   );
+  CREATE INDEX IF NOT EXISTS log_at ON ${logSchema}.log USING brin (at);
   CREATE TABLE IF NOT EXISTS ${logSchema}.snapshot (
-    seq bigint NOT NULL, part integer NOT NULL, parts integer NOT NULL, bytes bytea NOT NULL, PRIMARY KEY (seq, part)
+    seq bigint NOT NULL, attempt uuid NOT NULL, part integer NOT NULL, parts integer NOT NULL, bytes bytea NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (seq, attempt, part)
   );
   CREATE TABLE IF NOT EXISTS ${logSchema}.identity (id integer PRIMARY KEY CHECK (id = 1), bytes bytea NOT NULL);
   CREATE TABLE IF NOT EXISTS ${logSchema}.member (
@@ -39,6 +43,11 @@ const tables = `
 
 /** A value of at most a gigabyte is possible; parts of this size keep the memory of both sides small. */
 const partBytes = 2 ** 20;
+
+const millis = (time: string): string => `(extract(epoch FROM ${time}) * 1000)::double precision`;
+
+// Parts are missing while one is being stored, or if the member that stored it has ended.
+const wholeSnapshots = `SELECT seq, attempt, parts, max(at) AS at FROM ${logSchema}.snapshot GROUP BY seq, attempt, parts HAVING count(*) = parts`;
 
 const lease = (at: number): string => `clock_timestamp() + make_interval(secs => $${at}::double precision / 1000)`;
 const isLeader = (at: number): string => `(SELECT 1 FROM ${logSchema}.leadership WHERE epoch = $${at} FOR SHARE)`;
@@ -162,7 +171,7 @@ class PostgresLog implements Log {
   async read(after: number, most: number, mostBytes: number): Promise<readonly Logged[]> {
     const { rows } = await this.#query<LoggedRow>(
       `SELECT seq, epoch, schema, bytes, at FROM (
-         SELECT seq, epoch, schema, bytes, (extract(epoch FROM at) * 1000)::double precision AS at,
+         SELECT seq, epoch, schema, bytes, ${millis("at")} AS at,
            sum(length(bytes)) OVER (ORDER BY seq) - length(bytes) AS before
          FROM (SELECT * FROM ${logSchema}.log WHERE seq > $1 ORDER BY seq LIMIT $2) AS next
        ) AS counted WHERE before < $3 ORDER BY seq`,
@@ -180,30 +189,59 @@ class PostgresLog implements Log {
     return { seq: Number(rows[0]?.seq ?? 0), epoch: Number(rows[0]?.epoch ?? 0) };
   }
 
-  async addSnapshot({ seq, bytes }: Snapshot): Promise<void> {
-    const parts = Math.max(1, Math.ceil(bytes.length / partBytes));
-    await this.#query(`DELETE FROM ${logSchema}.snapshot WHERE seq = $1`, seq);
-    const sql = `INSERT INTO ${logSchema}.snapshot (seq, part, parts, bytes) VALUES ($1, $2, $3, $4)`;
-    // It counts only when its last part is there.
-    for (let part = 0; part < parts; part++)
-      await this.#query(sql, seq, part, parts, Buffer.from(bytes.subarray(part * partBytes, (part + 1) * partBytes)));
+  async lastBefore(moment: number): Promise<number> {
+    const sql = `SELECT coalesce(max(seq), 0) AS seq FROM ${logSchema}.log WHERE at <= to_timestamp($1::double precision / 1000)`;
+    return Number((await this.#query<{ seq: string }>(sql, moment)).rows[0]?.seq);
   }
 
-  async latestSnapshot(): Promise<Snapshot | undefined> {
-    const { rows } = await this.#query<{ seq: string; parts: number }>(
-      `SELECT seq, parts FROM ${logSchema}.snapshot GROUP BY seq, parts HAVING count(*) = parts ORDER BY seq DESC LIMIT 1`,
+  async extent(): Promise<Extent> {
+    const { rows: snapshots } = await this.#query<{ seq: string; at: number }>(
+      `SELECT seq, ${millis("min(at)")} AS at FROM (${wholeSnapshots}) AS whole GROUP BY seq ORDER BY seq DESC`,
+    );
+    const { rows } = await this.#query<{ size: string; since: string; now: number }>(
+      `SELECT pg_total_relation_size('${logSchema}.log') AS size, ${millis("clock_timestamp()")} AS now,
+         (SELECT coalesce(sum(octet_length(bytes)), 0) FROM ${logSchema}.log WHERE seq > $1) AS since`,
+      snapshots[0]?.seq ?? 0,
+    );
+    const { size, since, now } = rows[0] ?? { size: 0, since: 0, now: 0 };
+    return {
+      ...{ size: Number(size), bytesSince: Number(since), now },
+      snapshots: snapshots.map(({ seq, at }) => ({ seq: Number(seq), at })),
+    };
+  }
+
+  async addSnapshot({ seq, bytes }: Snapshot): Promise<void> {
+    const parts = Math.max(1, Math.ceil(bytes.length / partBytes));
+    const sql = `INSERT INTO ${logSchema}.snapshot (seq, attempt, part, parts, bytes) VALUES ($1, $2, $3, $4, $5)`;
+    // It counts only when its last part is there. Another member may store one with the same number meanwhile.
+    const attempt = randomUUID();
+    for (let part = 0; part < parts; part++) {
+      const piece = Buffer.from(bytes.subarray(part * partBytes, (part + 1) * partBytes));
+      await this.#query(sql, seq, attempt, part, parts, piece);
+    }
+  }
+
+  async latestSnapshot(seq?: number): Promise<Snapshot | undefined> {
+    const { rows } = await this.#query<{ seq: string; attempt: string; parts: number }>(
+      `SELECT seq, attempt, parts FROM (${wholeSnapshots}) AS whole WHERE $1::bigint IS NULL OR seq <= $1::bigint
+       ORDER BY seq DESC, attempt LIMIT 1`,
+      seq ?? null,
     );
     const [found] = rows;
     if (found === undefined) return undefined;
     const bytes: Buffer[] = [];
     for (let part = 0; part < found.parts; part++) {
-      const sql = `SELECT bytes FROM ${logSchema}.snapshot WHERE seq = $1 AND part = $2`;
-      const [row] = (await this.#query<{ bytes: Buffer }>(sql, found.seq, part)).rows;
+      const sql = `SELECT bytes FROM ${logSchema}.snapshot WHERE seq = $1 AND attempt = $2 AND part = $3`;
+      const [row] = (await this.#query<{ bytes: Buffer }>(sql, found.seq, found.attempt, part)).rows;
       // Another member removed it in between, because there is a later one.
-      if (row === undefined) return this.latestSnapshot();
+      if (row === undefined) return this.latestSnapshot(seq);
       bytes.push(row.bytes);
     }
     return { seq: Number(found.seq), bytes: Buffer.concat(bytes) };
+  }
+
+  async removeSnapshot(seq: number): Promise<void> {
+    await this.#query(`DELETE FROM ${logSchema}.snapshot WHERE seq = $1`, seq);
   }
 
   async trim(seq: number): Promise<void> {

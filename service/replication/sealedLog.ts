@@ -2,7 +2,7 @@
 import { hkdfSync } from "node:crypto";
 import { nonceLength, openSealed, sealed } from "../crypto/sealed.ts";
 import type { RandomBytes } from "../ids.ts";
-import type { End, Entry, Leadership, Listed, Log, Logged, Member, Snapshot, Standing } from "./log.ts";
+import type { End, Entry, Extent, Leadership, Listed, Log, Logged, Member, Snapshot, Standing } from "./log.ts";
 
 /** What a log has was sealed with another key, or is damaged. */
 export class CannotOpen extends Error {
@@ -78,8 +78,20 @@ export class SealedLog implements Log {
     return this.#log.addSnapshot({ seq, bytes: this.#seal("snapshots", `snapshot ${seq}`, bytes) });
   }
 
-  async latestSnapshot(): Promise<Snapshot | undefined> {
-    const found = await this.#log.latestSnapshot();
+  lastBefore(moment: number): Promise<number> {
+    return this.#log.lastBefore(moment);
+  }
+
+  extent(): Promise<Extent> {
+    return this.#log.extent();
+  }
+
+  removeSnapshot(seq: number): Promise<void> {
+    return this.#log.removeSnapshot(seq);
+  }
+
+  async latestSnapshot(seq?: number): Promise<Snapshot | undefined> {
+    const found = await this.#log.latestSnapshot(seq);
     return found && { ...found, bytes: this.#open("snapshots", `snapshot ${found.seq}`, found.bytes) };
   }
 

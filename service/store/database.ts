@@ -2,6 +2,7 @@
 import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { isCopy } from "../replication/changes.ts";
 import type { GroupLog } from "../replication/groupLog.ts";
 import { copyStore, removeDrafts } from "./copy.ts";
 import { markFile, readMark } from "./markFile.ts";
@@ -309,8 +310,8 @@ export class Store {
   }
 }
 
-/** Opens the file and migrates its tables. The service and its commands use this. */
-export function open(file: string): DatabaseSync {
+/** Opens the file and migrates its tables, by default to the current schema. The service and its commands use this. */
+export function open(file: string, schema = currentSchema()): DatabaseSync {
   let db: DatabaseSync | undefined;
   const begun = existsSync(file);
   try {
@@ -327,7 +328,7 @@ export function open(file: string): DatabaseSync {
     db.exec("PRAGMA foreign_keys = OFF");
     if (begun) requireContents(db, file);
     requireLatest(db, file, mark);
-    migrate(db, file);
+    migrate(db, file, schema);
     db.exec("PRAGMA foreign_keys = ON");
     return db;
   } catch (error) {
@@ -435,17 +436,16 @@ export function requireKnownSchema(db: DatabaseSync, file: string): void {
     );
 }
 
-function migrate(db: DatabaseSync, file: string): void {
+function migrate(db: DatabaseSync, file: string, schema: number): void {
   requireKnownSchema(db, file);
-  const current = currentSchema();
-  if (schemaOf(db) === current) return;
+  if (schemaOf(db) >= schema) return;
   db.exec("BEGIN IMMEDIATE");
   try {
     // Another process may have migrated it while this one waited for the lock.
     const done = schemaOf(db);
-    if (done > 0 && done < current) backUp(file, done);
-    for (const step of stepsFrom(done)) db.exec(step);
-    db.exec(`PRAGMA user_version = ${current}`);
+    if (done > 0 && done < schema && !isCopy(db)) backUp(file, done);
+    for (const step of stepsFrom(done, schema)) db.exec(step);
+    db.exec(`PRAGMA user_version = ${schema}`);
     db.exec("COMMIT");
   } catch (error) {
     if (db.isTransaction) db.exec("ROLLBACK");

@@ -1,14 +1,16 @@
 // A member's copy of the store: a SQLite file that may be deleted at any time, because the log has everything.
-import { readFileSync, rmSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { backup, DatabaseSync } from "node:sqlite";
 import type { Copy } from "../replication/catchUp.ts";
 import {
   apply,
   compress,
   decode,
   decompress,
+  DoesNotApply,
   follow,
   isCopy,
+  lead,
   positionOf,
   prepareCopy,
   triggersOf,
@@ -16,8 +18,8 @@ import {
 } from "../replication/changes.ts";
 import type { SchemaOfCopy } from "../replication/leaderLog.ts";
 import type { Logged, Snapshot } from "../replication/log.ts";
-import { copyStore } from "./copy.ts";
-import { companionFiles, open, Store } from "./database.ts";
+import type { MadeSnapshot } from "../replication/snapshots.ts";
+import { companionFiles, open, schemaOf, StoreError } from "./database.ts";
 import { writePrivately } from "./privateFile.ts";
 import { currentSchema } from "./schema.ts";
 
@@ -31,12 +33,12 @@ export function isCopyFile(file: string): boolean {
   }
 }
 
-/** The schema of this version, which a leader's copy has. */
-export function currentCopySchema(): SchemaOfCopy {
-  const { db } = new Store(":memory:");
+/** What a copy with a schema has, by default with that of this version. */
+export function schemaOfCopies(schema = currentSchema()): SchemaOfCopy {
+  const db = open(":memory:", schema);
   const triggers = triggersOf(db);
   db.close();
-  return { schema: currentSchema(), triggers };
+  return { schema, triggers };
 }
 
 /** A copy in a file. */
@@ -44,47 +46,98 @@ export class MemberCopy implements Copy {
   readonly #file: string;
   #db: DatabaseSync;
 
-  /** Opens the file, or creates an empty store. */
+  /** Opens the file, or creates an empty store. A file that cannot be opened is replaced. */
   constructor(file: string) {
     this.#file = file;
-    this.#db = this.#open();
+    try {
+      this.#db = this.#open();
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      this.#remove();
+      this.#db = this.#open();
+    }
   }
 
-  #open(): DatabaseSync {
-    const db = open(this.#file);
+  /** A copy keeps its schema until an entry has a later one; a new one gets that of this version. */
+  #open(schema = existsSync(this.#file) ? 0 : currentSchema()): DatabaseSync {
+    const db = open(this.#file, schema);
+    if (schemaOf(db) === 0) {
+      db.close();
+      this.#remove();
+      return this.#open();
+    }
     prepareCopy(db);
     follow(db);
     return db;
+  }
+
+  #remove(): void {
+    for (const one of [this.#file, ...companionFiles(this.#file)]) rmSync(one, { force: true });
   }
 
   get position(): Position {
     return positionOf(this.#db);
   }
 
-  async apply({ epoch, seq, bytes }: Logged): Promise<void> {
-    apply(this.#db, { epoch, seq }, await decode(bytes));
+  async apply({ epoch, seq, schema, bytes }: Logged): Promise<void> {
+    const changes = await decode(bytes);
+    this.#suit(schema, seq);
+    apply(this.#db, { epoch, seq }, changes);
+  }
+
+  /** Gives the copy the schema of the next entry: the leader's copy was migrated just before it. */
+  #suit(schema: number, seq: number): void {
+    const own = schemaOf(this.#db);
+    if (schema === own) return;
+    if (schema > currentSchema())
+      throw new StoreError(
+        `entry ${seq} of the log was written by a newer machines-service (schema ${schema}, this one knows ${currentSchema()}). Install that version.`,
+      );
+    if (schema > own) return this.#migrate(schema);
+    if (this.position.seq > 0) throw new DoesNotApply(`entry ${seq} has an older schema than this copy`);
+    this.#db.close();
+    this.#remove();
+    this.#db = this.#open(schema);
+  }
+
+  /** The steps to a later schema may need its triggers. */
+  #migrate(schema: number): void {
+    lead(this.#db, schemaOfCopies(schemaOf(this.#db)).triggers);
+    this.#db.close();
+    this.#db = this.#open(schema);
   }
 
   async replace(snapshot: Snapshot | undefined): Promise<void> {
     const contents = snapshot && (await decompress(snapshot.bytes));
     this.#db.close();
-    for (const one of [this.#file, ...companionFiles(this.#file)]) rmSync(one, { force: true });
+    this.#remove();
     if (contents) writePrivately(this.#file, contents);
     this.#db = this.#open();
   }
 
-  /** Its contents, as a snapshot. */
-  async snapshot(): Promise<Snapshot> {
-    const { seq } = this.position;
-    const file = `${this.#file}.snapshot`;
-    copyStore(this.#db, file);
-    const contents = readFileSync(file);
-    rmSync(file);
-    return { seq, bytes: await compress(contents) };
-  }
-
-  /** Closes the file, which the store of the leader opens. */
+  /** Closes the file, which the store of the leader opens with the current schema. */
   close(): void {
+    if (schemaOf(this.#db) < currentSchema()) this.#migrate(currentSchema());
     this.#db.close();
+  }
+}
+
+/** What a copy contains now, as a snapshot. The copy may be in use. */
+export async function snapshotOf(file: string): Promise<MadeSnapshot> {
+  const draft = `${file}.snapshot`;
+  rmSync(draft, { force: true });
+  // A connection of its own, and all pages at once: so the changes of others are in it completely or not at all.
+  const source = new DatabaseSync(file, { readOnly: true });
+  try {
+    await backup(source, draft, { rate: 2 ** 30 });
+    const made = new DatabaseSync(draft);
+    // One file, also for those who only read it.
+    made.exec("PRAGMA journal_mode = DELETE");
+    const position = positionOf(made);
+    made.close();
+    return { ...position, bytes: await compress(readFileSync(draft)) };
+  } finally {
+    source.close();
+    rmSync(draft, { force: true });
   }
 }

@@ -215,6 +215,8 @@ export const migrations: readonly string[] = [
 /** The number of this version's schema, which a store has as its `PRAGMA user_version`. */
 export const currentSchema = (): number => firstSchema + migrations.length;
 
-/** The steps from a schema to the current one; 0 is an empty file. */
-export const stepsFrom = (schema: number): readonly string[] =>
-  schema === 0 ? [tables, ...migrations] : migrations.slice(schema - firstSchema);
+/** The steps from a schema to another one, by default the current one; 0 is an empty file. */
+export const stepsFrom = (schema: number, to = currentSchema()): readonly string[] => {
+  const steps = migrations.slice(Math.max(0, schema - firstSchema), to - firstSchema);
+  return schema === 0 ? [tables, ...steps] : steps;
+};

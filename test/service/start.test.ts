@@ -49,6 +49,7 @@ const everyOption = {
   store: "postgres://127.0.0.1:1/store",
   keyFile: "/key",
   advertise: "http://127.0.0.1:1",
+  keepLog: "7d",
 } as const satisfies Required<LocalOptions>;
 
 test("start describes every option and its variable", async () => {

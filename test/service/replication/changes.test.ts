@@ -9,7 +9,8 @@ import { createService } from "../../../service/service.ts";
 import { Store } from "../../../service/store/database.ts";
 import { isThorough } from "../../support/extent.mts";
 import { makeCertificate } from "../../support/certificates.ts";
-import { contentsOf, emptyCopy, followLog, schemaOfCopies } from "./copies.ts";
+import { schemaOfCopies } from "../../../service/store/memberCopy.ts";
+import { contentsOf, emptyCopy, followLog } from "./copies.ts";
 
 const seed = Number(process.env["FC_SEED"] ?? 20_260_101);
 const runs = isThorough ? 500 : 40;
@@ -76,7 +77,7 @@ async function leader() {
     ...{ clock, random: seededRandom("copies") },
     leading: {
       log: (db) =>
-        new LeaderLog(db, schemaOfCopies, {
+        new LeaderLog(db, schemaOfCopies(), {
           ...{ log, epoch: 1, pause: () => Promise.resolve(), lost: fatal, unsure: () => undefined },
         }),
       lock: { release() {} },

@@ -1,12 +1,8 @@
 // Copies of a service's store, and what they contain.
 import type { DatabaseSync } from "node:sqlite";
-import { apply, decode, follow, prepareCopy, triggersOf } from "../../../service/replication/changes.ts";
+import { apply, decode, follow, prepareCopy } from "../../../service/replication/changes.ts";
 import type { Log } from "../../../service/replication/log.ts";
 import { Store } from "../../../service/store/database.ts";
-import { currentSchema } from "../../../service/store/schema.ts";
-
-/** The schema of this version. */
-export const schemaOfCopies = { schema: currentSchema(), triggers: triggersOf(new Store(":memory:").db) };
 
 /** An empty copy that follows. */
 export function emptyCopy(): DatabaseSync {

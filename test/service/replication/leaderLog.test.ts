@@ -6,7 +6,8 @@ import { LogUnavailable, type Log } from "../../../service/replication/log.ts";
 import { MemoryLog } from "../../../service/replication/memoryLog.ts";
 import { Store } from "../../../service/store/database.ts";
 import { isThorough } from "../../support/extent.mts";
-import { contentsOf, emptyCopy, followLog, schemaOfCopies } from "./copies.ts";
+import { schemaOfCopies } from "../../../service/store/memberCopy.ts";
+import { contentsOf, emptyCopy, followLog } from "./copies.ts";
 
 const seed = Number(process.env["FC_SEED"] ?? 20_260_101);
 const hour = 3600_000;
@@ -46,7 +47,7 @@ async function leading(planned: readonly Outcome[] = []) {
   const unsure = () => undefined;
   const store = new Store(
     ":memory:",
-    (db) => new LeaderLog(db, schemaOfCopies, { log: unreliable(log, planned), epoch: 1, pause, lost, unsure }),
+    (db) => new LeaderLog(db, schemaOfCopies(), { log: unreliable(log, planned), epoch: 1, pause, lost, unsure }),
   );
   const acknowledged: string[] = [];
   /** Adds an organization, in a transaction of its own. */

@@ -59,6 +59,20 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
     expect(await leadership()).toEqual([2, "two", true]);
   });
 
+  test("its extent counts what came after the latest snapshot, and a moment has a last entry", async () => {
+    await log.takeOver(0, one, hour);
+    await log.append([entry(1, 1), entry(2, 1)]);
+    const before = await log.extent();
+    expect(before.size).toBeGreaterThan(0);
+    expect([await log.lastBefore(before.now), await log.lastBefore(before.now - hour)]).toEqual([2, 0]);
+    await log.addSnapshot({ seq: 2, bytes: Buffer.from("snapshot") });
+    const after = await log.extent();
+    expect([before.bytesSince > 0, after.bytesSince, after.snapshots.map(({ seq }) => seq)]).toEqual([true, 0, [2]]);
+    expect(Math.abs((after.snapshots[0]?.at ?? 0) - after.now)).toBeLessThan(hour);
+    await log.removeSnapshot(2);
+    expect([await log.latestSnapshot(), (await log.extent()).snapshots]).toEqual([undefined, []]);
+  });
+
   test("the identity that is stored first stays", async () => {
     expect(await log.identity()).toBeUndefined();
     const both = await Promise.all(["one", "two"].map((text) => log.addIdentity(Buffer.from(text))));
@@ -100,27 +114,23 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
   test("entries are read in order, at most as many and as large as wanted", async () => {
     await log.takeOver(0, one, hour);
     expect(await log.end()).toEqual({ seq: 0, epoch: 0 });
-    expect(await log.append([entry(1, 1), entry(2, 1)])).toBe(true);
+    const texts = ["1", "2", "3"].map((text) => text.repeat(100)) as [string, string, string];
+    expect(await log.append([entry(1, 1, texts[0]), entry(2, 1, texts[1])])).toBe(true);
     expect(await log.append([])).toBe(true);
-    expect(await log.append([entry(3, 1, "a longer entry")])).toBe(true);
+    expect(await log.append([entry(3, 1, texts[2])])).toBe(true);
     expect(await log.end()).toEqual({ seq: 3, epoch: 1 });
     const read = async (after: number, most: number, mostBytes: number) =>
       (await log.read(after, most, mostBytes)).map(({ seq, bytes }) => [seq, Buffer.from(bytes).toString()]);
-    expect(await read(0, 10, 1000)).toEqual([
-      [1, "entry 1"],
-      [2, "entry 2"],
-      [3, "a longer entry"],
-    ]);
-    expect(await read(1, 1, 1000)).toEqual([[2, "entry 2"]]);
-    expect(await read(0, 10, 8)).toEqual([
-      [1, "entry 1"],
-      [2, "entry 2"],
-    ]);
+    const [first, second, third] = texts.map((text, i) => [i + 1, text]);
+    expect(await read(0, 10, 1000)).toEqual([first, second, third]);
+    expect(await read(1, 1, 1000)).toEqual([second]);
+    // Sealing makes each of them 28 bytes longer.
+    expect(await read(0, 10, 130)).toEqual([first, second]);
     expect(await read(3, 10, 1000)).toEqual([]);
-    const [first, second] = await log.read(0, 2, 1000);
-    expect(first).toMatchObject({ epoch: 1, schema: 13 });
-    expect(Math.abs(Date.now() - (second?.at ?? 0))).toBeLessThan(hour);
-    expect(second?.at).toBeGreaterThanOrEqual(first?.at ?? Number.NaN);
+    const [begin, next] = await log.read(0, 2, 1000);
+    expect(begin).toMatchObject({ epoch: 1, schema: 13 });
+    expect(Math.abs(Date.now() - (next?.at ?? 0))).toBeLessThan(hour);
+    expect(next?.at).toBeGreaterThanOrEqual(begin?.at ?? Number.NaN);
   });
 
   test("a leader that was replaced appends nothing", async () => {
@@ -151,8 +161,9 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
     // More than one part.
     const bytes = Buffer.alloc(2_500_000, "snapshot");
     await log.addSnapshot({ seq: 1, bytes: Buffer.from("old") });
-    await log.addSnapshot({ seq: 3, bytes: Buffer.from("to be replaced") });
     await log.addSnapshot({ seq: 3, bytes });
+    expect(await log.extent()).toMatchObject({ snapshots: [{ seq: 3 }, { seq: 1 }] });
+    expect((await log.latestSnapshot(2))?.seq).toBe(1);
     const latest = await log.latestSnapshot();
     expect([latest?.seq, Buffer.from(latest?.bytes ?? []).equals(bytes)]).toEqual([3, true]);
     await log.trim(3);

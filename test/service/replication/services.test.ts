@@ -2,16 +2,20 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createService, type Service } from "../../../service/index.ts";
+import { catchUp } from "../../../service/replication/catchUp.ts";
 import { LeaderLog } from "../../../service/replication/leaderLog.ts";
 import type { Log } from "../../../service/replication/log.ts";
 import { Membership } from "../../../service/replication/membership.ts";
 import { logSchema, openPostgresLog } from "../../../service/replication/postgresLog.ts";
 import { open, storeFile } from "../../../service/store/database.ts";
-import { MemberCopy } from "../../../service/store/memberCopy.ts";
+import { keepLog } from "../../../service/replication/snapshots.ts";
+import { MemberCopy, schemaOfCopies, snapshotOf } from "../../../service/store/memberCopy.ts";
+import { migrations } from "../../../service/store/schema.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
-import { contentsOf, schemaOfCopies } from "./copies.ts";
+import { contentsOf } from "./copies.ts";
 import { startPostgres, type TestPostgres } from "./postgres.ts";
 
 let server: TestPostgres;
@@ -69,7 +73,7 @@ async function member(name: string): Promise<TestMember> {
         data: folder,
         delays: "none",
         leading: {
-          log: (db) => new LeaderLog(db, schemaOfCopies, { log, epoch, pause, lost, unsure }),
+          log: (db) => new LeaderLog(db, schemaOfCopies(), { log, epoch, pause, lost, unsure }),
           lock: { release() {} },
           run: String(epoch),
         },
@@ -169,9 +173,14 @@ test("a new member starts from a snapshot where the log was trimmed", async () =
   const two = await member("two");
   const at = await fill(first, "web");
   await follows(two);
-  const snapshot = await two.copy.snapshot();
-  await one.log.addSnapshot(snapshot);
-  await one.log.trim(snapshot.seq);
+  const keep = { everyBytes: 1, keepMs: 0 };
+  const made = await keepLog(one.log, () => snapshotOf(storeFile(two.folder)), keep);
+  expect(made).toBe(two.copy.position.seq);
+  await fill(first, "other");
+  await follows(two);
+  // The one before the latest stays.
+  await keepLog(one.log, () => snapshotOf(storeFile(two.folder)), keep);
+  expect((await one.log.read(0, 1, 1))[0]?.seq).toBe((made ?? 0) + 1);
   await fill(first, "more");
   const three = await member("three");
   await follows(three);
@@ -179,6 +188,42 @@ test("a new member starts from a snapshot where the log was trimmed", async () =
   two.kill();
   await endLease();
   expect((await call(await leads(three), "GET", at)).status).toBe(200);
+});
+
+test("copies get a later schema where the leader's copy got it, and older members end there", async () => {
+  const one = await member("one");
+  const first = await leads(one);
+  const two = await member("two");
+  await fill(first, "web");
+  await follows(two);
+  one.kill();
+  // The next version has another column, and a trigger that it needs.
+  const steps = migrations as string[];
+  steps.push(`ALTER TABLE apps ADD COLUMN note TEXT NOT NULL DEFAULT 'none'; UPDATE apps SET note = 'migrated'`);
+  afterThisTest(() => void (steps.length = 0));
+  const three = await member("three");
+  await follows(three);
+  two.kill();
+  await endLease();
+  const next = await leads(three);
+  await fill(next, "more");
+  const notes = (db: DatabaseSync) => db.prepare("SELECT name, note FROM apps ORDER BY name").all();
+  const wanted = [
+    { name: "more", note: "none" },
+    { name: "web", note: "migrated" },
+  ];
+  expect(notes(next.context.store.db)).toEqual(wanted);
+  const four = await member("four");
+  await follows(four);
+  four.membership.stop();
+  await expect.poll(() => four.ended).toBe(false);
+  expect(notes(open(storeFile(four.folder)))).toEqual(wanted);
+  // The version before stops at the first entry that it does not know.
+  steps.length = 0;
+  const old = new MemberCopy(storeFile(two.folder));
+  const { seq } = old.position;
+  await expect(catchUp(old, three.log)).rejects.toThrow("was written by a newer machines-service");
+  expect(old.position.seq).toBe(seq);
 });
 
 test("while the database cannot be reached nothing is acknowledged, and afterwards everything is", async () => {

@@ -321,7 +321,10 @@ class Process {
       read: over((...values: Parameters<Log["read"]>) => log.read(...values)),
       end: over(() => log.end()),
       addSnapshot: over((snapshot: Snapshot) => log.addSnapshot(snapshot)),
-      latestSnapshot: over(() => log.latestSnapshot()),
+      lastBefore: over((moment: number) => log.lastBefore(moment)),
+      extent: over(() => log.extent()),
+      removeSnapshot: over((seq: number) => log.removeSnapshot(seq)),
+      latestSnapshot: over((seq?: number) => log.latestSnapshot(seq)),
       trim: over((seq: number) => log.trim(seq)),
       close: async () => {},
     };
