@@ -8,6 +8,7 @@ import { fromEnvironment, tidyEnvironment } from "./commands/environment.ts";
 import { addKubernetes } from "./commands/kubernetes.ts";
 import { addList } from "./commands/list.ts";
 import { addLogs } from "./commands/logs.ts";
+import { addMembers } from "./commands/members.ts";
 import { sentence } from "./commands/sentence.ts";
 import { addStart, defaultListen } from "./commands/start.ts";
 import { addTokens } from "./commands/tokens.ts";
@@ -49,6 +50,7 @@ async function main(): Promise<void> {
   addLogs(program);
   addTokens(program);
   addData(program);
+  addMembers(program);
   addKubernetes(program);
   tidyEnvironment(program);
   await program.parseAsync();

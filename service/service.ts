@@ -44,7 +44,7 @@ import type { Runtime, RuntimeFactory } from "./runtime/runtime.ts";
 import { SimulatedRuntime } from "./runtime/simulated.ts";
 import { isCopy } from "./replication/changes.ts";
 import type { GroupLog } from "./replication/groupLog.ts";
-import { copyOfStore, requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
+import { copyOfStore, requireHere, requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
 import { lastWritten } from "./store/lastWritten.ts";
 import { lockData, type Held } from "./store/lock.ts";
 import { Mark } from "./store/mark.ts";
@@ -113,6 +113,8 @@ export interface LeadingOptions {
   readonly run: string;
   /** Passes requests to the handler, and returns a server that need not listen. Default: a server of its own. */
   readonly serve?: ((handler: RequestListener) => Server) | undefined;
+  /** Metrics of the member, as text. */
+  readonly metrics?: (() => string) | undefined;
   /** Resolves when the requests that were passed are answered. */
   readonly idle?: (() => Promise<void>) | undefined;
 }
@@ -160,6 +162,7 @@ export function createService(options: ServiceOptions = {}): Service {
   try {
     // Files have the time of the computer.
     const written = folder === undefined || leading || options.clock ? undefined : lastWritten(storeFile(folder));
+    if (folder !== undefined && !leading) requireHere(folder);
     if (folder !== undefined) readAhead(storeFile(folder));
     const store = new Store(folder === undefined ? ":memory:" : storeFile(folder), leading?.log);
     if (!leading && isCopy(store.db)) throw copyOfStore(data);
@@ -196,7 +199,11 @@ export function createService(options: ServiceOptions = {}): Service {
     if (options.audit) audit.keep();
     if (mode !== "off") audit.keep(consoleKept);
     const rateLimits = new RateLimits(clock, options.rateLimits ?? "off");
-    const metrics = new Metrics(context, { faults: () => faults.met, limited: () => rateLimits.limited });
+    const metrics = new Metrics(context, {
+      faults: () => faults.met,
+      limited: () => rateLimits.limited,
+      member: leading?.metrics,
+    });
     const strict = options.strict ?? false;
     const tokens = new Tokens(store);
     const now = (): number => clock.now();

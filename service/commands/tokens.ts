@@ -6,10 +6,11 @@ import { firstIssue } from "../../api/validated.ts";
 import { createIds, systemRandom } from "../ids.ts";
 import { ownCommand } from "../ownCommand.ts";
 import { rfc3339 } from "../time/clock.ts";
+import { commandStore } from "../local/commandStore.ts";
 import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { orgSlug } from "../local/seedFile.ts";
-import { openForCommand, requireStore } from "../store/openForCommand.ts";
+import { requireStore } from "../store/openForCommand.ts";
 import type { Store } from "../store/database.ts";
 import type { OrgRow } from "../store/rows.ts";
 import { tokenFile } from "../store/tokenFile.ts";
@@ -40,7 +41,7 @@ interface CreateFlags extends Flags {
 
 /** Changes the store of a data folder; an error rolls the change back. */
 async function withStore<T>(command: Command, use: (store: Store) => T): Promise<T> {
-  const store = openForCommand(dataFolder(command.optsWithGlobals<Flags>().data));
+  const store = commandStore(dataFolder(command.optsWithGlobals<Flags>().data));
   try {
     return await store.write(() => use(store));
   } finally {

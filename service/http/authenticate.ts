@@ -126,6 +126,10 @@ function limitSession(request: FastifyRequest, { readOnly }: Bearer): void {
     throw refuse(403, `the console may not use ${operation}; send that request with a token`);
 }
 
+/** The token in the header of a request; undefined without one. */
+export const bearerToken = (authorization: string | undefined): string | undefined =>
+  /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+
 /** The sender of a request by its token, or else by its session; undefined without either. */
 export function senderOf(
   { context, tokens, sessions }: Pick<AuthenticateOptions, "context" | "tokens" | "sessions">,
@@ -133,7 +137,7 @@ export function senderOf(
 ): { readonly bearer: Bearer; readonly session: Session | null } | undefined {
   if (authorization === undefined && cookie !== undefined)
     return typeof key === "string" ? sessions?.find(cookie, key) : undefined;
-  const token = /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+  const token = bearerToken(authorization);
   const bearer = token === undefined ? undefined : tokens.find(token, context.clock.now());
   return bearer && { bearer, session: null };
 }

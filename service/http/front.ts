@@ -1,5 +1,4 @@
 // The server of a member: it passes each request to the leader, which may be this member or become it.
-import { createHmac, hkdfSync } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -7,18 +6,17 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { rootCertificates } from "node:tls";
 import { Agent, request as send } from "undici";
-import { isSame } from "../crypto/isSame.ts";
 import { forwardedFrom } from "../requestAddress.ts";
 import { withResolvers } from "../withResolvers.ts";
 import { bodyLimit, refuseConnections } from "./app.ts";
+import type { MemberKey } from "./memberKey.ts";
 import { limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 
 /** What a front needs. */
 export interface FrontOptions {
   readonly limits: ConnectionLimits;
   readonly tls: Tls | undefined;
-  /** The key that all members have. */
-  readonly key: Uint8Array;
+  readonly key: MemberKey;
   /** Answers what concerns this member itself; false if a request does not. */
   readonly answerSelf: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
@@ -27,8 +25,8 @@ export interface FrontOptions {
 const closingMs = 3000;
 // ASSUMED: while no member leads, requests wait for 5 s, then they get 503.
 const patienceMs = 5000;
-// A leader that hands over forwards what it has to the next one; one that was paused answers no more.
-const handOverMs = 500;
+// A leader that hands over passes what it has on to the next one; one that was paused answers no more. Reads are repeated soon.
+const repeatMs = 500;
 // A leader that does not accept connections is tried again after this pause, unless another one takes over.
 const pauseMs = 50;
 const connectMs = 1000;
@@ -67,7 +65,6 @@ type Target = { readonly handler: RequestListener } | { readonly address: string
 export class Front {
   readonly server: Server;
   readonly #options: FrontOptions;
-  readonly #signingKey: Uint8Array;
   readonly #connect: Agent.Options;
   /** Connections to the leader. */
   #agent: Agent;
@@ -83,9 +80,8 @@ export class Front {
   #isEnding = false;
 
   constructor(options: FrontOptions) {
-    const { limits, tls, key } = options;
+    const { limits, tls } = options;
     this.#options = options;
-    this.#signingKey = Buffer.from(hkdfSync("sha256", key, "", "machines members", 32));
     this.server = limitedServer((request, response) => void this.#take(request, response), limits, tls);
     this.server.on("clientError", refuseConnections());
     // Answers may take long, and streams never end. Members of one service may have the same certificate.
@@ -116,11 +112,13 @@ export class Front {
     // A leader that hands over waits for this: if it closed a connection first, it could miss a request that is on its way.
     void this.#agent.close();
     this.#agent = new Agent(this.#connect);
-    const stale = [...this.#forwarded].filter(({ to }) => to !== address).map(({ controller }) => controller);
-    const giveUp = (): void => {
-      for (const controller of stale) controller.abort();
+    const stale = [...this.#forwarded].filter(({ to }) => to !== address);
+    const giveUp = (isIt: (taken: Taken) => boolean, ms: number): void => {
+      const controllers = stale.filter(isIt).map(({ controller }) => controller);
+      setTimeout(() => controllers.forEach((one) => one.abort()), ms).unref();
     };
-    setTimeout(giveUp, handOverMs).unref();
+    giveUp(({ request }) => canRepeat(request), repeatMs);
+    giveUp(({ request }) => !canRepeat(request), patienceMs);
   }
 
   /** Requests are no longer answered here: they wait for another leader, and clients make other connections for the next ones. */
@@ -141,7 +139,7 @@ export class Front {
 
   /** Requests that come now, or still wait, are refused without any effect. Resolves when all are answered. */
   async end(): Promise<void> {
-    for (const until = performance.now() + handOverMs; this.#members.size > 0 && performance.now() < until;)
+    for (const until = performance.now() + patienceMs; this.#members.size > 0 && performance.now() < until;)
       await this.#change(pauseMs);
     this.#isEnding = true;
     this.#changed.resolve();
@@ -178,16 +176,12 @@ export class Front {
     const said = request.headers[clientHeader];
     if (typeof said !== "string") return;
     const [client = "", signature = ""] = said.split(" ");
-    if (!isSame(signature, this.#signatureOf(client))) return;
+    if (!this.#options.key.isValid("client", client, signature)) return;
     Object.assign(request, { [forwardedFrom]: client });
     const { socket } = request;
     if (this.#members.has(socket)) return;
     this.#members.add(socket);
     socket.once("close", () => this.#members.delete(socket));
-  }
-
-  #signatureOf(client: string): string {
-    return createHmac("sha256", this.#signingKey).update(client).digest("hex");
   }
 
   async #forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -237,7 +231,11 @@ export class Front {
       const answer = await send(new URL(url, taken.to), {
         dispatcher: this.#agent,
         method,
-        headers: [...forwardedHeaders(rawHeaders), clientHeader, `${client} ${this.#signatureOf(client)}`],
+        headers: [
+          ...forwardedHeaders(rawHeaders),
+          clientHeader,
+          `${client} ${this.#options.key.sign("client", client)}`,
+        ],
         body: body.length === 0 ? null : body,
         signal: taken.controller.signal,
       });
@@ -252,8 +250,7 @@ export class Front {
       response.flushHeaders();
       return answer.body;
     } catch (error) {
-      const canRepeat = notSent.has(codeOf(error)) || method === "GET" || method === "HEAD";
-      if (response.closed || !canRepeat) throw error;
+      if (response.closed || !(notSent.has(codeOf(error)) || canRepeat(request))) throw error;
       return undefined;
     }
   }
@@ -263,6 +260,9 @@ export class Front {
     this.server.closeAllConnections();
   }
 }
+
+/** Whether a request changes nothing, however often it is sent. */
+const canRepeat = ({ method }: IncomingMessage): boolean => method === "GET" || method === "HEAD";
 
 /** The headers of a request, in pairs, without those of its connection. */
 function forwardedHeaders(raw: readonly string[]): string[] {

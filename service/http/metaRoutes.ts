@@ -10,6 +10,7 @@ import type { Metrics } from "./metrics.ts";
 import { refuse } from "../refusal.ts";
 import { openapi } from "../openapi/openapi.ts";
 import { ownCommand } from "../ownCommand.ts";
+import { isOperator } from "../store/tokens.ts";
 import { addressOf, isHere } from "../requestAddress.ts";
 import type { Context } from "../context.ts";
 
@@ -108,7 +109,7 @@ export function addMetaRoutes(app: FastifyInstance, options: MetaRoutes): void {
 
   // They cover every organization, so they need a token of the first one, which belongs to the operator of the service.
   app.get("/metrics", ({ caller }, reply) => {
-    if (caller.slug !== "personal" || caller.app !== null) throw refuse(403, "unauthorized");
+    if (!isOperator(caller)) throw refuse(403, "unauthorized");
     return reply.type("text/plain; version=0.0.4; charset=utf-8").send(metrics.text());
   });
 }

@@ -19,6 +19,8 @@ export interface Counted {
   readonly faults: () => number;
   /** Number of requests refused with 429. */
   readonly limited: () => number;
+  /** Further metrics as text, of a member. */
+  readonly member?: (() => string) | undefined;
 }
 
 type Labels = Readonly<Record<string, string | number>>;
@@ -31,7 +33,8 @@ function line(name: string, [labels, value, suffix = ""]: Sample): string {
   return `${name}${suffix}${inside.length > 0 ? `{${inside.join(",")}}` : ""} ${value}`;
 }
 
-const metric = (
+/** A metric with its samples. */
+export const metric = (
   name: string,
   type: "counter" | "gauge" | "histogram",
   help: string,
@@ -104,7 +107,7 @@ export class Metrics {
         [{}, this.#counted.faults()],
       ]),
     ];
-    return `${metrics.join("\n")}\n`;
+    return `${metrics.join("\n")}\n${this.#counted.member?.() ?? ""}`;
   }
 }
 

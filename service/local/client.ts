@@ -1,12 +1,13 @@
 // Requests of commands to the service of a data folder: the running one, or one inside this process while the command lasts.
-import { get as httpGet, request as httpRequest, type IncomingMessage } from "node:http";
-import { get as httpsGet, request as httpsRequest } from "node:https";
+import { get as httpGet, type IncomingMessage } from "node:http";
+import { get as httpsGet } from "node:https";
 import { createInterface } from "node:readline";
-import { openForCommand } from "../store/openForCommand.ts";
 import type { Store } from "../store/database.ts";
 import type { Running } from "../store/lock.ts";
+import { commandStore } from "./commandStore.ts";
 import { findRunning } from "./daemon.ts";
 import { Problem } from "./problem.ts";
+import { sendTo, trust } from "./send.ts";
 
 /** An answer. */
 export interface Answer {
@@ -34,30 +35,10 @@ export interface Reached {
 const parsed = (text: string): unknown => (text === "" ? undefined : JSON.parse(text));
 const headersOf = (token: string) => ({ authorization: `Bearer ${token}`, host: "localhost" });
 
-// Its address comes from a file that only its user can write, so the certificate is trusted whatever its name is.
-const trust = (certificate: string) => ({
-  ca: certificate,
-  allowPartialTrustChain: true,
-  checkServerIdentity: () => undefined,
-});
-
-function sendTo({ url, certificate }: Running, token: string, { method, path, body }: Request): Promise<Answer> {
-  return new Promise((done, fail) => {
-    const request = certificate === undefined ? httpRequest : httpsRequest;
-    const options = { method, headers: headersOf(token), ...(certificate === undefined ? {} : trust(certificate)) };
-    const sent = request(`${url}/v1${path}`, options, (response) => {
-      let text = "";
-      response.setEncoding("utf8");
-      response.on("data", (part: string) => (text += part));
-      response.once("error", fail);
-      response.once("end", () => {
-        const retryAfter = Number(response.headers["retry-after"] ?? 0);
-        done({ status: response.statusCode ?? 0, retryAfter, body: parsed(text) });
-      });
-    });
-    sent.once("error", fail);
-    sent.end(body === undefined ? undefined : JSON.stringify(body));
-  });
+async function ask(running: Running, token: string, { method, path, body }: Request): Promise<Answer> {
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  const answer = await sendTo(running, { method, path: `/v1${path}`, headers: headersOf(token), body: text });
+  return { status: answer.status, retryAfter: Number(answer.headers["retry-after"] ?? 0), body: parsed(answer.text) };
 }
 
 /**
@@ -84,10 +65,10 @@ export async function* streamFrom(folder: string, token: string, path: string): 
 export async function reach(folder: string): Promise<Reached> {
   const running = findRunning(folder);
   if (running) {
-    const store = openForCommand(folder);
+    const store = commandStore(folder);
     return {
       store,
-      send: (token, request) => sendTo(running, token, request),
+      send: (token, request) => ask(running, token, request),
       close: () => Promise.resolve(store.close()),
     };
   }

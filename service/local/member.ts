@@ -5,7 +5,13 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Admin } from "../http/admin.ts";
 import { connectionLimits, listenOnLocalhost } from "../http/connections.ts";
+import { bearerToken } from "../http/authenticate.ts";
+import { memberMetrics } from "../http/memberMetrics.ts";
+import { addChangesRoute } from "../http/changesRoute.ts";
+import type { MemberKey } from "../http/memberKey.ts";
+import { memberKeyOf } from "./commandStore.ts";
 import { answerWith, Front } from "../http/front.ts";
+import { positionOf, type Position } from "../replication/changes.ts";
 import { LeaderLog } from "../replication/leaderLog.ts";
 import type { Log } from "../replication/log.ts";
 import { usualTiming, type MemberState } from "../replication/member.ts";
@@ -15,6 +21,7 @@ import { prepareFolder } from "../service.ts";
 import { storeFile } from "../store/database.ts";
 import { clearRunning, lockData, writeRunning, type Held, type Running } from "../store/lock.ts";
 import { MemberCopy, schemaOfCopies, snapshotOf } from "../store/memberCopy.ts";
+import { isOperator, Tokens } from "../store/tokens.ts";
 import { version } from "../version.ts";
 import { withResolvers } from "../withResolvers.ts";
 import { listenProblem } from "./listen.ts";
@@ -26,8 +33,8 @@ import { joinStore, readStoreKey, requireFreeFolder } from "./sharedStore.ts";
 /** Exit code of a process that has lost its leadership: what it accepted last may not have happened. */
 const lostLeadership = 4;
 
-// A leader that ends waits this long for another one.
-const successorMs = 1000;
+// A leader that ends waits this long for another one, if there are other members.
+const successorMs = 5000;
 // How often a member says where it stands.
 const reportMs = 1000;
 // How often it looks whether a snapshot is due.
@@ -36,11 +43,12 @@ const keepEveryMs = 10_000;
 /** Serves as a member until SIGINT or SIGTERM, or until it loses its leadership. */
 export async function serveAsMember(plan: Plan, store: string): Promise<Running> {
   const { folder, options } = plan;
-  const key = readStoreKey(options.keyFile);
+  const fileKey = readStoreKey(options.keyFile);
   requireFreeFolder(prepareFolder(folder));
   requireAdvertised(plan);
   const lock = lockData(folder);
-  const log = await joinStore(store, key, folder);
+  const log = await joinStore(store, fileKey, folder);
+  const key = memberKeyOf(folder);
   const member = new MemberProcess(plan, { key, lock, log });
   onSignal((signal) => member.stop(signal));
   return member.begin();
@@ -48,7 +56,7 @@ export async function serveAsMember(plan: Plan, store: string): Promise<Running>
 
 /** What a member has from its start. */
 interface Joined {
-  readonly key: Uint8Array;
+  readonly key: MemberKey;
   readonly lock: Held;
   readonly log: Log;
 }
@@ -65,6 +73,8 @@ class MemberProcess {
   #created: Created | undefined;
   #admin: Admin | undefined;
   #repeated: readonly NodeJS.Timeout[] = [];
+  #measured = { endSeq: 0, logBytes: 0, snapshots: 0 };
+  readonly #tokens: Tokens;
   /** Who leads, as the log said last. */
   #said: string | undefined;
 
@@ -72,6 +82,7 @@ class MemberProcess {
     this.#plan = plan;
     this.#joined = joined;
     this.#copy = new MemberCopy(storeFile(plan.folder));
+    this.#tokens = new Tokens(this.#copy);
     const { runtime = "simulated" } = plan.options;
     this.#front = new Front({
       limits: connectionLimits({}, runtime !== "simulated"),
@@ -142,8 +153,10 @@ class MemberProcess {
         run: String(epoch),
         serve: (handler) => this.#front.answer(handler),
         idle: () => this.#front.idle(),
+        metrics: () => this.#metrics(),
       },
     });
+    addChangesRoute(created.service.app, created.service.context, this.#joined.key);
     await created.service.app.ready();
     this.#admin = await adminOf(this.#plan, created.service);
     this.#created = created;
@@ -168,6 +181,22 @@ class MemberProcess {
     return { ...runningOf(this.#plan, this.#url, run), ...(this.#admin ? { admin: this.#admin.url } : {}) };
   }
 
+  /** Looks how long the log is, and what it has. */
+  async #measure(): Promise<void> {
+    const [{ seq: endSeq }, { size: logBytes, snapshots }] = await Promise.all([
+      this.#joined.log.end(),
+      this.#joined.log.extent(),
+    ]);
+    this.#measured = { endSeq, logBytes, snapshots: snapshots.length };
+  }
+
+  #metrics(): string {
+    const { epoch = 0 } = this.#membership?.state ?? {};
+    const isLeader = this.#created !== undefined;
+    const { seq } = this.#position;
+    return memberMetrics({ ...this.#measured, isLeader, epoch, seq, replaced: this.#copy.replaced });
+  }
+
   /** Makes a snapshot when one is due. Of the members that follow, the first by address does it, so that the leader need not. */
   async #keep(address: string): Promise<void> {
     const { log } = this.#joined;
@@ -180,21 +209,32 @@ class MemberProcess {
     if (seq !== undefined) this.#say("stored a snapshot", { seq });
   }
 
+  /** How far its copy is. */
+  get #position(): Position {
+    return this.#created ? positionOf(this.#created.service.context.store.db) : this.#copy.position;
+  }
+
   #report(address: string): void {
-    const isLeader = this.#created !== undefined;
-    const seq = isLeader ? 0 : this.#copy.position.seq;
-    void this.#joined.log.report({ address, version, role: isLeader ? "leader" : "standby", seq }).catch(() => {});
+    const { seq } = this.#position;
+    const role = this.#created ? "leader" : "standby";
+    void this.#joined.log.report({ address, version, role, seq }).catch(() => {});
+    void this.#measure().catch(() => {});
   }
 
   async #drain(): Promise<void> {
+    this.#stopRepeating();
     this.#front.leave();
     void this.#admin?.close(); // does not wait for its clients
     await this.#created?.service.close();
   }
 
+  #stopRepeating(): void {
+    for (const one of this.#repeated) clearInterval(one);
+  }
+
   /** Ends after the hand-over. */
   async #end(): Promise<void> {
-    for (const one of this.#repeated) clearInterval(one);
+    this.#stopRepeating();
     if (this.#created) await this.#introduceSuccessor();
     await this.#front.end();
     clearRunning(this.#plan.folder);
@@ -205,6 +245,8 @@ class MemberProcess {
   /** Forwards to the next leader until the other members know it, so that no request is refused. */
   async #introduceSuccessor(): Promise<void> {
     const { log } = this.#joined;
+    const members = await log.members().catch(() => []);
+    if (!members.some(({ role, agoMs }) => role === "standby" && agoMs < 3 * reportMs)) return;
     const until = performance.now() + successorMs;
     while (performance.now() < until) {
       const found = await log.leadership().catch(() => undefined);
@@ -238,11 +280,25 @@ class MemberProcess {
   }
 
   /** Answers what concerns this member, and not the service. */
-  #answerSelf({ method, url = "" }: IncomingMessage, response: ServerResponse): boolean {
-    if (method !== "GET" || !/^\/(?:healthz|readyz)(?:\?|$)/.test(url)) return false;
-    if (url.startsWith("/healthz")) answerWith(response, 200, JSON.stringify({ status: "ok" }));
-    else this.#answerReady(response);
+  #answerSelf({ method, url = "", headers }: IncomingMessage, response: ServerResponse): boolean {
+    const path = url.split("?", 1)[0];
+    if (method !== "GET") return false;
+    if (path === "/healthz") answerWith(response, 200, JSON.stringify({ status: "ok" }));
+    else if (path === "/readyz") this.#answerReady(response);
+    // The leader answers with those of the service, too.
+    else if (path === "/metrics" && this.#membership?.state.role === "following")
+      this.#answerMetrics(headers.authorization, response);
+    else return false;
     return true;
+  }
+
+  #answerMetrics(authorization: string | undefined, response: ServerResponse): void {
+    const token = bearerToken(authorization);
+    const bearer = token === undefined ? undefined : this.#tokens.find(token, Date.now());
+    if (!bearer) return answerWith(response, 401, JSON.stringify({ error: "Authenticate: token validation error" }));
+    if (!isOperator(bearer)) return answerWith(response, 403, JSON.stringify({ error: "unauthorized" }));
+    response.writeHead(200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" });
+    response.end(this.#metrics());
   }
 
   #answerReady(response: ServerResponse): void {

@@ -44,6 +44,19 @@ export async function catchUp(copy: Copy, log: Pick<Log, "read" | "latestSnapsho
   }
 }
 
+/**
+ * Makes a copy contain the entries up to and including `seq`.
+ * @throws DoesNotApply if the log no longer has what that needs.
+ */
+export async function readUntil(copy: Copy, log: Pick<Log, "read" | "latestSnapshot">, seq: number): Promise<void> {
+  await copy.replace(await log.latestSnapshot(seq));
+  while (copy.position.seq < seq) {
+    const entries = await log.read(copy.position.seq, Math.min(mostEntries, seq - copy.position.seq), mostBytes);
+    if (entries.length === 0) throw new DoesNotApply(`the log has no entry ${copy.position.seq + 1}`);
+    for (const entry of entries) await copy.apply(entry);
+  }
+}
+
 /** Whether the log continues the copy: it has the copy's last entry, of the same leadership, or its first entry follows. */
 async function isInLog({ position }: Copy, log: Pick<Log, "read">): Promise<boolean> {
   const [found] = await log.read(Math.max(0, position.seq - 1), 1, 1);

@@ -38,11 +38,16 @@ export function positionOf(db: DatabaseSync): Position {
   return { epoch: Number(row?.["epoch"]), seq: Number(row?.["seq"]) };
 }
 
+/** Records how far the copy is. */
+export function movePosition(db: DatabaseSync, { epoch, seq }: Position): void {
+  db.prepare(setPosition).run(epoch, seq);
+}
+
 /** Counters of AUTOINCREMENT columns. A row that was inserted and deleted in one transaction raises them, and is in no session. */
 type Counters = Readonly<Record<string, number>>;
 
 const readCounters = "SELECT name, seq FROM sqlite_sequence";
-const movePosition = "UPDATE copy_position SET epoch = ?, seq = ?";
+const setPosition = "UPDATE copy_position SET epoch = ?, seq = ?";
 
 const asCounters = (rows: readonly Record<string, unknown>[]): Counters =>
   Object.fromEntries(rows.map(({ name, seq }) => [String(name), Number(seq)]));
@@ -65,7 +70,7 @@ export class Recorder {
   constructor(db: DatabaseSync) {
     this.#db = db;
     this.#readCounters = db.prepare(readCounters);
-    this.#move = db.prepare(movePosition);
+    this.#move = db.prepare(setPosition);
   }
 
   /** Begins with a transaction. */
@@ -94,6 +99,9 @@ export class Recorder {
 }
 
 const lengthBytes = 4;
+
+/** The bytes of an entry without changes. */
+export const emptyEntry = (): Promise<Uint8Array> => encode({ changeset: new Uint8Array(), counters: {} });
 
 /** The recorded changes as the bytes of an entry. */
 export function encode({ changeset, counters }: Recorded): Promise<Uint8Array> {
@@ -138,21 +146,29 @@ export function lead(db: DatabaseSync, triggers: readonly string[]): void {
  * Applies an entry to a copy that follows, with its position.
  * @throws DoesNotApply if the copy is not what the leader changed; nothing is changed then.
  */
-export function apply(db: DatabaseSync, position: Position, { changeset, counters }: Recorded): void {
+export function apply(db: DatabaseSync, position: Position, recorded: Recorded): void {
   const { seq } = positionOf(db);
   if (position.seq !== seq + 1) throw new DoesNotApply(`entry ${position.seq} does not follow entry ${seq}`);
   db.exec("BEGIN IMMEDIATE");
   try {
-    const isApplied =
-      changeset.length === 0 || db.applyChangeset(changeset, { onConflict: () => constants.SQLITE_CHANGESET_ABORT });
-    if (!isApplied) throw new DoesNotApply(`entry ${position.seq} does not fit this copy`);
-    for (const [name, value] of Object.entries(counters)) setCounter(db, name, value);
-    db.prepare(movePosition).run(position.epoch, position.seq);
+    makeChanges(db, recorded);
+    movePosition(db, position);
     db.exec("COMMIT");
   } catch (error) {
     if (db.isTransaction) db.exec("ROLLBACK");
     throw error;
   }
+}
+
+/**
+ * Makes recorded changes, inside a transaction.
+ * @throws DoesNotApply if they do not fit; nothing is changed then.
+ */
+export function makeChanges(db: DatabaseSync, { changeset, counters }: Recorded): void {
+  const fits =
+    changeset.length === 0 || db.applyChangeset(changeset, { onConflict: () => constants.SQLITE_CHANGESET_ABORT });
+  if (!fits) throw new DoesNotApply("the changes do not fit this copy");
+  for (const [name, value] of Object.entries(counters)) setCounter(db, name, value);
 }
 
 /** The table of counters has no key that a conflict could be resolved by. */

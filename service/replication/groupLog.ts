@@ -9,8 +9,8 @@ export interface GroupLog {
   /** A transaction is rolled back, also after `end`. */
   discard(): void;
   /**
-   * The transaction was committed. Resolves when its changes and all earlier ones are durable; undefined if they are. It never rejects:
-   * while the outcome is unknown, the request is not answered.
+   * The transaction was committed. Resolves when its changes and all earlier ones are durable; undefined if they are. Rejects only if
+   * they never will be: while the outcome is unknown, the request is not answered.
    */
   committed(): Promise<void> | undefined;
   /** Undefined if what was read now is up to date; otherwise resolves once that is certain. */

@@ -3,21 +3,28 @@ import type { Log } from "./log.ts";
 
 /** The identity of the data. */
 export interface Identity {
-  /** By which a runtime recognizes what it started for these data: 16 hexadecimal digits. */
-  readonly dataId: string;
-  /** The first token of organization `personal`. */
-  readonly token: string;
-  /** The local certificate authority in PEM: its certificate and its private key. */
-  readonly authority: { readonly certificate: string; readonly key: string };
+  /** Contents of the files that the data folder of each member has, by name: keys, tokens and the like. */
+  readonly files: Readonly<Record<string, string>>;
+  /** The folder that the data were moved to; undefined while they are here. */
+  readonly movedTo?: string;
 }
 
-const read = (bytes: Uint8Array): Identity => JSON.parse(Buffer.from(bytes).toString()) as Identity;
+/** The bytes that the log keeps. */
+export const identityBytes = (identity: Identity): Uint8Array => Buffer.from(JSON.stringify(identity));
+
+/** The stored identity; undefined if there is none. */
+export async function storedIdentity(log: Pick<Log, "identity">): Promise<Identity | undefined> {
+  const found = await log.identity();
+  return found && (JSON.parse(Buffer.from(found).toString()) as Identity);
+}
 
 /** The stored identity; otherwise the one that `create` makes, unless another member was faster. */
 export async function identityOf(
   log: Pick<Log, "identity" | "addIdentity">,
   create: () => Promise<Identity>,
 ): Promise<Identity> {
-  const found = await log.identity();
-  return read(found ?? (await log.addIdentity(Buffer.from(JSON.stringify(await create())))));
+  const found = await storedIdentity(log);
+  if (found) return found;
+  const stored = await log.addIdentity(identityBytes(await create()));
+  return JSON.parse(Buffer.from(stored).toString()) as Identity;
 }

@@ -84,6 +84,14 @@ export class LogUnavailable extends Error {
   override readonly name = "LogUnavailable";
 }
 
+/** All that a log has. */
+export interface Contents {
+  readonly identity: Uint8Array;
+  /** Its only entry, which the snapshot contains. */
+  readonly last: Entry;
+  readonly snapshot: Uint8Array;
+}
+
 /** What members know of each other and of their data, beside the log itself. */
 export interface Members {
   /** What identifies the data; undefined before the first member has begun. */
@@ -121,6 +129,11 @@ export interface Log extends Members {
   append(entries: readonly Entry[]): Promise<boolean>;
   /** The entries after `seq`, in order: at most `most`, and no more after the first that reaches `mostBytes` together. */
   read(after: number, most: number, mostBytes: number): Promise<readonly Logged[]>;
+  /**
+   * Replaces everything in one step, if `epoch` is the latest leadership (0: there was none, and there is no identity). False if it
+   * is not.
+   */
+  replaceAll(epoch: number, contents: Contents): Promise<boolean>;
   /** The end of the log. */
   end(): Promise<End>;
   /** The last entry that was appended at a moment or before, in milliseconds since 1970; 0 if there is none. */

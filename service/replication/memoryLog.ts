@@ -1,5 +1,17 @@
 // A log in memory, for tests and simulations of several members.
-import type { End, Entry, Extent, Leadership, Listed, Log, Logged, Member, Snapshot, Standing } from "./log.ts";
+import type {
+  Contents,
+  End,
+  Entry,
+  Extent,
+  Leadership,
+  Listed,
+  Log,
+  Logged,
+  Member,
+  Snapshot,
+  Standing,
+} from "./log.ts";
 
 /** A log by the given clock, in milliseconds since 1970. Every method takes effect before it returns. */
 export class MemoryLog implements Log {
@@ -119,6 +131,15 @@ export class MemoryLog implements Log {
 
   async removeMember(address: string): Promise<boolean> {
     return this.#members.delete(address);
+  }
+
+  async replaceAll(epoch: number, { identity, last, snapshot }: Contents): Promise<boolean> {
+    if ((this.#latest?.epoch ?? 0) !== epoch || (epoch === 0 && this.#identity)) return false;
+    const at = this.#now();
+    this.#identity = identity;
+    this.#entries.splice(0, this.#entries.length, { ...last, at });
+    this.#snapshots = [{ seq: last.seq, bytes: snapshot, at }];
+    return true;
   }
 
   async close(): Promise<void> {}

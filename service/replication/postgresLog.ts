@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import pg from "pg";
 import {
   LogUnavailable,
+  type Contents,
   type End,
   type Entry,
   type Extent,
@@ -51,6 +52,17 @@ const wholeSnapshots = `SELECT seq, attempt, parts, max(at) AS at FROM ${logSche
 
 const lease = (at: number): string => `clock_timestamp() + make_interval(secs => $${at}::double precision / 1000)`;
 const isLeader = (at: number): string => `(SELECT 1 FROM ${logSchema}.leadership WHERE epoch = $${at} FOR SHARE)`;
+
+const insertIdentity = `INSERT INTO ${logSchema}.identity (id, bytes) VALUES (1, $1) ON CONFLICT DO NOTHING`;
+const insertPart = `INSERT INTO ${logSchema}.snapshot (seq, attempt, part, parts, bytes) VALUES ($1, $2, $3, $4, $5)`;
+
+/** The rows of a snapshot. It counts only when its last part is there; another member may store one with the same number meanwhile. */
+function* partsOf({ seq, bytes }: Snapshot): Generator<unknown[]> {
+  const attempt = randomUUID();
+  const parts = Math.max(1, Math.ceil(bytes.length / partBytes));
+  for (let part = 0; part < parts; part++)
+    yield [seq, attempt, part, parts, Buffer.from(bytes.subarray(part * partBytes, (part + 1) * partBytes))];
+}
 
 interface LoggedRow {
   readonly seq: string;
@@ -182,6 +194,38 @@ class PostgresLog implements Log {
     return rows.map(({ seq, epoch, ...row }) => ({ ...row, seq: Number(seq), epoch: Number(epoch) }));
   }
 
+  async replaceAll(epoch: number, { identity, last, snapshot }: Contents): Promise<boolean> {
+    const client = await this.#pool.connect();
+    try {
+      await client.query("BEGIN");
+      // Members that begin or append wait.
+      await client.query(
+        `LOCK TABLE ${logSchema}.leadership, ${logSchema}.identity, ${logSchema}.log IN EXCLUSIVE MODE`,
+      );
+      const { rows } = await client.query<{ epoch: string; isNew: boolean }>(
+        `SELECT coalesce(max(epoch), 0) AS epoch, NOT EXISTS (SELECT 1 FROM ${logSchema}.identity) AS "isNew" FROM ${logSchema}.leadership`,
+      );
+      const isExpected = Number(rows[0]?.epoch) === epoch && (epoch > 0 || rows[0]?.isNew === true);
+      if (!isExpected) {
+        await client.query("ROLLBACK");
+        return false;
+      }
+      for (const table of ["identity", "log", "snapshot"]) await client.query(`DELETE FROM ${logSchema}.${table}`);
+      await client.query(insertIdentity, [Buffer.from(identity)]);
+      await client.query(`INSERT INTO ${logSchema}.log (seq, epoch, schema, bytes) VALUES ($1, $2, $3, $4)`, [
+        ...[last.seq, last.epoch, last.schema, Buffer.from(last.bytes)],
+      ]);
+      for (const values of partsOf({ seq: last.seq, bytes: snapshot })) await client.query(insertPart, values);
+      await client.query("COMMIT");
+      return true;
+    } catch (error) {
+      await client.query("ROLLBACK").catch(() => {});
+      throw error;
+    } finally {
+      client.release();
+    }
+  }
+
   async end(): Promise<End> {
     const { rows } = await this.#query<{ seq: string; epoch: string }>(
       `SELECT seq, epoch FROM ${logSchema}.log ORDER BY seq DESC LIMIT 1`,
@@ -210,15 +254,8 @@ class PostgresLog implements Log {
     };
   }
 
-  async addSnapshot({ seq, bytes }: Snapshot): Promise<void> {
-    const parts = Math.max(1, Math.ceil(bytes.length / partBytes));
-    const sql = `INSERT INTO ${logSchema}.snapshot (seq, attempt, part, parts, bytes) VALUES ($1, $2, $3, $4, $5)`;
-    // It counts only when its last part is there. Another member may store one with the same number meanwhile.
-    const attempt = randomUUID();
-    for (let part = 0; part < parts; part++) {
-      const piece = Buffer.from(bytes.subarray(part * partBytes, (part + 1) * partBytes));
-      await this.#query(sql, seq, attempt, part, parts, piece);
-    }
+  async addSnapshot(snapshot: Snapshot): Promise<void> {
+    for (const values of partsOf(snapshot)) await this.#query(insertPart, ...values);
   }
 
   async latestSnapshot(seq?: number): Promise<Snapshot | undefined> {
@@ -257,8 +294,7 @@ class PostgresLog implements Log {
   }
 
   async addIdentity(bytes: Uint8Array): Promise<Uint8Array> {
-    const sql = `INSERT INTO ${logSchema}.identity (id, bytes) VALUES (1, $1) ON CONFLICT DO NOTHING`;
-    await this.#query(sql, Buffer.from(bytes));
+    await this.#query(insertIdentity, Buffer.from(bytes));
     const stored = await this.identity();
     if (stored === undefined) throw new Error("the identity that was just stored is missing");
     return stored;

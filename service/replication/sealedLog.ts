@@ -2,7 +2,19 @@
 import { hkdfSync } from "node:crypto";
 import { nonceLength, openSealed, sealed } from "../crypto/sealed.ts";
 import type { RandomBytes } from "../ids.ts";
-import type { End, Entry, Extent, Leadership, Listed, Log, Logged, Member, Snapshot, Standing } from "./log.ts";
+import type {
+  Contents,
+  End,
+  Entry,
+  Extent,
+  Leadership,
+  Listed,
+  Log,
+  Logged,
+  Member,
+  Snapshot,
+  Standing,
+} from "./log.ts";
 
 /** What a log has was sealed with another key, or is damaged. */
 export class CannotOpen extends Error {
@@ -60,9 +72,19 @@ export class SealedLog implements Log {
   }
 
   append(entries: readonly Entry[]): Promise<boolean> {
-    return this.#log.append(
-      entries.map((one) => ({ ...one, bytes: this.#seal(`epoch ${one.epoch}`, `entry ${one.seq}`, one.bytes) })),
-    );
+    return this.#log.append(entries.map((one) => this.#sealEntry(one)));
+  }
+
+  #sealEntry(entry: Entry): Entry {
+    return { ...entry, bytes: this.#seal(`epoch ${entry.epoch}`, `entry ${entry.seq}`, entry.bytes) };
+  }
+
+  replaceAll(epoch: number, { identity, last, snapshot }: Contents): Promise<boolean> {
+    return this.#log.replaceAll(epoch, {
+      identity: this.#seal("identity", "identity", identity),
+      last: this.#sealEntry(last),
+      snapshot: this.#seal("snapshots", `snapshot ${last.seq}`, snapshot),
+    });
   }
 
   async read(after: number, most: number, mostBytes: number): Promise<readonly Logged[]> {

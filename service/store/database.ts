@@ -27,6 +27,18 @@ export const copyOfStore = (folder: string): StoreError =>
     `${folder} is a copy of a store that several members share. Start the service with --store, or choose another --data folder.`,
   );
 
+/** The store of a folder whose data were moved to a store that several members share. */
+export const movedStore = (folder: string): string => `${storeFile(folder)}.moved`;
+
+/** Throws a StoreError if the data of a folder were moved: an empty service would take what runs for them as its own. */
+export function requireHere(folder: string): void {
+  const moved = movedStore(folder);
+  if (!existsSync(moved) || existsSync(storeFile(folder))) return;
+  throw new StoreError(
+    `the data of ${folder} were moved to a store that several members share. Start it with --store; to continue with the data from before, rename ${basename(moved)} to ${basename(storeFile(folder))}.`,
+  );
+}
+
 interface Group {
   readonly committed: Promise<void>;
   readonly resolve: () => void;
@@ -271,9 +283,13 @@ export class Store {
   }
 
   async #settleAfter(logged: Promise<void>, group: Group): Promise<void> {
-    await logged;
+    try {
+      await logged;
+      this.#settle(group);
+    } catch (error) {
+      group.reject(error);
+    }
     if (this.#unlogged === group) this.#unlogged = undefined;
-    this.#settle(group);
   }
 
   /** Acknowledges a group, because its changes are durable. */

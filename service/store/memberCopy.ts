@@ -1,6 +1,6 @@
 // A member's copy of the store: a SQLite file that may be deleted at any time, because the log has everything.
 import { existsSync, readFileSync, rmSync } from "node:fs";
-import { backup, DatabaseSync } from "node:sqlite";
+import { backup, DatabaseSync, type SQLInputValue } from "node:sqlite";
 import type { Copy } from "../replication/catchUp.ts";
 import {
   apply,
@@ -11,6 +11,7 @@ import {
   follow,
   isCopy,
   lead,
+  movePosition,
   positionOf,
   prepareCopy,
   triggersOf,
@@ -19,6 +20,7 @@ import {
 import type { SchemaOfCopy } from "../replication/leaderLog.ts";
 import type { Logged, Snapshot } from "../replication/log.ts";
 import type { MadeSnapshot } from "../replication/snapshots.ts";
+import { copyStore } from "./copy.ts";
 import { companionFiles, open, schemaOf, StoreError } from "./database.ts";
 import { writePrivately } from "./privateFile.ts";
 import { currentSchema } from "./schema.ts";
@@ -45,6 +47,7 @@ export function schemaOfCopies(schema = currentSchema()): SchemaOfCopy {
 export class MemberCopy implements Copy {
   readonly #file: string;
   #db: DatabaseSync;
+  #replaced = 0;
 
   /** Opens the file, or creates an empty store. A file that cannot be opened is replaced. */
   constructor(file: string) {
@@ -79,6 +82,16 @@ export class MemberCopy implements Copy {
     return positionOf(this.#db);
   }
 
+  /** How often it was replaced, because it did not fit the log. */
+  get replaced(): number {
+    return this.#replaced;
+  }
+
+  /** The first row, if any. */
+  get<Row>(sql: string, ...values: SQLInputValue[]): Row | undefined {
+    return this.#db.prepare(sql).get(...values) as Row | undefined;
+  }
+
   async apply({ epoch, seq, schema, bytes }: Logged): Promise<void> {
     const changes = await decode(bytes);
     this.#suit(schema, seq);
@@ -109,16 +122,48 @@ export class MemberCopy implements Copy {
 
   async replace(snapshot: Snapshot | undefined): Promise<void> {
     const contents = snapshot && (await decompress(snapshot.bytes));
+    if (this.position.seq > 0) this.#replaced++;
     this.#db.close();
     this.#remove();
     if (contents) writePrivately(this.#file, contents);
     this.#db = this.#open();
   }
 
-  /** Closes the file, which the store of the leader opens with the current schema. */
+  /** Closes the file as it is. */
+  release(): void {
+    this.#db.close();
+  }
+
+  /** Closes the file, with the schema of this version: the store of the leader opens it. */
   close(): void {
     if (schemaOf(this.#db) < currentSchema()) this.#migrate(currentSchema());
-    this.#db.close();
+    this.release();
+  }
+}
+
+/** Makes a copy that no member uses a plain store again, with the current schema. */
+export function becomeStore(file: string): void {
+  const db = open(file);
+  lead(db, schemaOfCopies().triggers);
+  db.exec("DROP TABLE copy_position; PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE");
+  db.close();
+}
+
+/** A plain store as the snapshot that a log begins with. */
+export async function snapshotOfStore(file: string, position: Position): Promise<Snapshot> {
+  const draft = `${file}.copy`;
+  rmSync(draft, { force: true });
+  const store = new DatabaseSync(file, { readOnly: true });
+  try {
+    copyStore(store, draft, (copy) => {
+      prepareCopy(copy);
+      follow(copy);
+      movePosition(copy, position);
+    });
+    return await snapshotOf(draft);
+  } finally {
+    store.close();
+    rmSync(draft, { force: true });
   }
 }
 

@@ -81,6 +81,9 @@ export function addToken(store: Pick<Access, "get" | "insert">, token: string, g
   return id;
 }
 
+/** Whether a token may do what concerns all organizations, such as reading metrics. */
+export const isOperator = ({ slug, app }: Pick<Bearer, "slug" | "app">): boolean => slug === "personal" && app === null;
+
 /** Every token that has not expired, oldest first. */
 export const listTokens = (store: Pick<Access, "all">, now: number): ListedToken[] =>
   store.all<ListedToken>(
@@ -112,12 +115,12 @@ interface Known {
 
 /** Looks up tokens. Known ones are cached for a moment, because every request needs its token. */
 export class Tokens {
-  readonly #store: Store;
+  readonly #store: Pick<Store, "get">;
   readonly #known = new Map<string, Known>();
   /** By id: apart from the others, because an id is no secret. */
   readonly #knownById = new Map<string, Known>();
 
-  constructor(store: Store) {
+  constructor(store: Pick<Store, "get">) {
     this.#store = store;
   }
 

@@ -3,8 +3,10 @@ import { chmodSync, constants, copyFileSync, existsSync, mkdirSync, readFileSync
 import { DatabaseSync } from "node:sqlite";
 import { requireStore } from "./openForCommand.ts";
 import { copyStore, removeDrafts } from "./copy.ts";
+import { isCopy } from "../replication/changes.ts";
 import {
   companionFiles,
+  copyOfStore,
   damaged,
   requireKnownSchema,
   requireLatest,
@@ -39,6 +41,7 @@ export function exportStore(folder: string, file: string): void {
   const store = requireStore(folder);
   if (existsSync(file)) throw new StoreError(`${file} exists already; choose another name`);
   let db: DatabaseSync | undefined;
+  requireOwnData(folder, store);
   try {
     const mark = readMark(store);
     db = new DatabaseSync(store, { readOnly: true });
@@ -112,11 +115,25 @@ export function importStore(folder: string, file: string): void {
   }
 }
 
+/** Refuses a member's copy, which is changed and exported with the store that the members share. */
+function requireOwnData(folder: string, file: string): void {
+  const db = new DatabaseSync(file, { readOnly: true });
+  try {
+    if (isCopy(db)) throw copyOfStore(folder);
+  } catch (error) {
+    // A damaged file is none.
+    if (error instanceof StoreError) throw error;
+  } finally {
+    db.close();
+  }
+}
+
 /** Replaces the store of a data folder with an empty one. The token in its file stays valid. */
 export async function resetStore(folder: string, now: number): Promise<void> {
   const file = requireStore(folder);
   const lock = lockData(folder);
   try {
+    requireOwnData(folder, file);
     for (const one of [file, ...companionFiles(file)]) rmSync(one, { force: true });
     const token = readIfThere(tokenFile(folder));
     const store = new Store(file);

@@ -65,6 +65,29 @@ test("every member answers every request, and says who leads", async () => {
   ]);
 });
 
+test("each member has metrics of its own, for the operator's token", async () => {
+  const { leader, standbys } = await three();
+  const [standby] = standbys;
+  await callOf(standby)("POST", "/apps", { name: "web", org_slug: "personal" });
+  const metrics = async ({ url, token }: Member) => {
+    const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
+    return Object.fromEntries((await answer.text()).split("\n").map((line) => line.split(" ") as [string, string]));
+  };
+  expect(await metrics(leader)).toMatchObject({
+    ...{ machines_service_member_leads: "1", machines_service_leaderships_total: "1", machines_service_waits: "0" },
+  });
+  await expect
+    .poll(() => metrics(standby))
+    .toMatchObject({
+      ...{ machines_service_member_leads: "0", machines_service_leaderships_total: "1" },
+      ...{
+        machines_service_member_behind: "0",
+        machines_service_member_entry: (await metrics(leader))["machines_service_member_entry"],
+      },
+    });
+  expect((await fetch(`${standby.url}/metrics`)).status).toBe(401);
+});
+
 test("a request that is held at a standby is answered as soon as what it waits for happens", async () => {
   const { leader, standbys } = await three();
   const call = callOf(standbys[0]);

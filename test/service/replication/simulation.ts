@@ -323,6 +323,7 @@ class Process {
       addSnapshot: over((snapshot: Snapshot) => log.addSnapshot(snapshot)),
       lastBefore: over((moment: number) => log.lastBefore(moment)),
       extent: over(() => log.extent()),
+      replaceAll: over((...values: Parameters<Log["replaceAll"]>) => log.replaceAll(...values)),
       removeSnapshot: over((seq: number) => log.removeSnapshot(seq)),
       latestSnapshot: over((seq?: number) => log.latestSnapshot(seq)),
       trim: over((seq: number) => log.trim(seq)),
