@@ -274,12 +274,12 @@ function forwardedHeaders(raw: readonly string[]): string[] {
 async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
   const parts: Buffer[] = [];
   let length = 0;
+  // A client that still writes would not read the refusal, so the rest is read, too.
   for await (const part of request as AsyncIterable<Buffer>) {
     length += part.length;
-    if (length > bodyLimit) return undefined;
-    parts.push(part);
+    if (length <= bodyLimit) parts.push(part);
   }
-  return Buffer.concat(parts);
+  return length <= bodyLimit ? Buffer.concat(parts) : undefined;
 }
 
 function refuse(response: ServerResponse): void {
@@ -288,7 +288,7 @@ function refuse(response: ServerResponse): void {
 }
 
 const tooLarge = (response: ServerResponse): void =>
-  answerWith(response, 413, JSON.stringify({ error: "Request body is too large" }), { connection: "close" });
+  answerWith(response, 413, JSON.stringify({ error: "Request body is too large" }));
 
 /** Answers with JSON. */
 export function answerWith(
