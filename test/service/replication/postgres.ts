@@ -1,13 +1,13 @@
-// A PostgreSQL of its own for the log of a service, as an operator would have it.
+// A PostgreSQL of its own for the log of a service, as an operator would have it: one server, or two with synchronous replication.
 import { execFile, spawn, type ChildProcess } from "node:child_process";
-import { chownSync, mkdtempSync, rmSync } from "node:fs";
+import { chownSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
-import { vi } from "vitest";
-import { findBinaries } from "../../../service/runtime/postgres/binaries.ts";
+import { expect, vi } from "vitest";
+import { findBinaries, type Binaries } from "../../../service/runtime/postgres/binaries.ts";
 import { freePort } from "../../../service/runtime/postgres/server.ts";
 import { hang } from "../../support/patience.mts";
 
@@ -26,48 +26,174 @@ export interface TestPostgres {
   remove(): Promise<void>;
 }
 
-/** Starts a server; PostgreSQL refuses to run as root, and runs as nobody then. */
-export async function startPostgres(): Promise<TestPostgres> {
+/** Two servers: a commit is acknowledged only when the standby has it. */
+export interface PostgresPair extends Omit<TestPostgres, "url"> {
+  /** Port of the primary now. */
+  readonly port: number;
+  /** Kills the primary, and promotes the standby. The killed one becomes the next standby. */
+  failOver(): Promise<void>;
+  /** Ends the standby until `startStandby`: until then nothing is acknowledged. */
+  stopStandby(): Promise<void>;
+  startStandby(): Promise<void>;
+}
+
+type Settings = Readonly<Record<string, string | number>>;
+
+/** The programs, and where and as which user they run: PostgreSQL refuses to run as root, and runs as nobody then. */
+interface Place {
+  readonly binaries: Binaries;
+  readonly user: { readonly uid: number; readonly gid: number } | { readonly uid?: undefined };
+  readonly folder: string;
+}
+
+async function newPlace(): Promise<Place> {
   const binaries = (await findBinaries()).get("18");
   if (!binaries) throw new Error("no PostgreSQL 18 is installed for the tests");
   const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
   const folder = mkdtempSync(join(tmpdir(), "machines-log-"));
   if (user.uid !== undefined) chownSync(folder, user.uid, user.gid);
-  const data = join(folder, "data");
-  const initial = ["--pgdata", data, "--username", "postgres", "--auth", "trust", "--no-sync", "--encoding", "UTF8"];
-  await run(binaries.initdb, initial, { ...user, cwd: folder });
-  const port = await freePort();
-  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-  let server: ChildProcess | undefined;
+  return { binaries, user, folder };
+}
 
-  const query = async (sql: string): Promise<pg.QueryResult> => {
-    const client = new pg.Client(url);
+/** A server with its data in a folder. */
+class Server {
+  readonly port: number;
+  readonly #place: Place;
+  readonly #settings: Settings;
+  #process: ChildProcess | undefined;
+
+  constructor(place: Place, port: number, settings: Settings) {
+    this.#place = place;
+    this.port = port;
+    const usual = { port, listen_addresses: "127.0.0.1", unix_socket_directories: "", fsync: "off" };
+    this.#settings = { ...usual, ...settings };
+  }
+
+  get data(): string {
+    return join(this.#place.folder, `data-${this.port}`);
+  }
+
+  async create(): Promise<void> {
+    const { binaries, user, folder } = this.#place;
+    const initial = ["--username", "postgres", "--auth", "trust", "--no-sync", "--encoding", "UTF8"];
+    await run(binaries.initdb, ["--pgdata", this.data, ...initial], { ...user, cwd: folder });
+  }
+
+  async connect(): Promise<pg.Client> {
+    const client = new pg.Client(`postgres://postgres@127.0.0.1:${this.port}/postgres`);
     client.on("error", () => {});
     await client.connect();
+    return client;
+  }
+
+  async query(sql: string): Promise<pg.QueryResult> {
+    const client = await this.connect();
     try {
       return await client.query(sql);
     } finally {
       await client.end();
     }
-  };
-  const start = async (): Promise<void> => {
-    const settings = { port, listen_addresses: "127.0.0.1", unix_socket_directories: "", fsync: "off" };
-    const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-    server = spawn(binaries.postgres, ["-D", data, ...args], { ...user, cwd: folder, stdio: "ignore" });
-    await vi.waitFor(() => query("SELECT 1"), { timeout: hang });
-  };
-  const stop = async (): Promise<void> => {
-    if (server?.exitCode !== null || server.signalCode !== null) return;
-    const ended = once(server, "exit");
-    server.kill("SIGQUIT");
+  }
+
+  async start(): Promise<void> {
+    const { binaries, user, folder } = this.#place;
+    const args = Object.entries(this.#settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+    this.#process = spawn(binaries.postgres, ["-D", this.data, ...args], { ...user, cwd: folder, stdio: "ignore" });
+    await vi.waitFor(() => this.query("SELECT 1"), { timeout: hang });
+  }
+
+  /** Ends at once, as in a crash. */
+  async stop(): Promise<void> {
+    const running = this.#process;
+    if (running?.exitCode !== null || running.signalCode !== null) return;
+    const ended = once(running, "exit");
+    running.kill("SIGQUIT");
     await ended;
-  };
-  await start();
+  }
+
+  /** Replaces its data by a copy of a server that runs, which it follows from its next start. */
+  async copy(from: Server): Promise<void> {
+    const client = await from.connect();
+    await client.query("SELECT pg_backup_start('copy', fast => true)");
+    const { user, folder } = this.#place;
+    const copyFiles = async (): Promise<void> => {
+      rmSync(this.data, { recursive: true, force: true });
+      // It fails when the server removes a file in between.
+      await run("cp", ["-a", from.data, this.data], { ...user, cwd: folder });
+    };
+    await vi.waitFor(copyFiles, { timeout: hang });
+    const { rows } = await client.query<{ label: string }>("SELECT labelfile AS label FROM pg_backup_stop(false)");
+    await client.end();
+    rmSync(join(this.data, "postmaster.pid"), { force: true });
+    for (const name of readdirSync(join(this.data, "pg_wal")).filter((one) => /^[0-9A-F]{24}/.test(one)))
+      rmSync(join(this.data, "pg_wal", name));
+    for (const [name, text] of Object.entries({ backup_label: rows[0]?.label ?? "", "standby.signal": "" })) {
+      writeFileSync(join(this.data, name), text);
+      if (user.uid !== undefined) chownSync(join(this.data, name), user.uid, user.gid);
+    }
+  }
+}
+
+/** Starts a server. */
+export async function startPostgres(): Promise<TestPostgres> {
+  const place = await newPlace();
+  const server = new Server(place, await freePort(), {});
+  await server.create();
+  await server.start();
   return {
-    ...{ url, query, start, stop },
+    url: `postgres://postgres@127.0.0.1:${server.port}/postgres`,
+    query: (sql) => server.query(sql),
+    start: () => server.start(),
+    stop: () => server.stop(),
     async remove() {
-      await stop();
-      rmSync(folder, { recursive: true, force: true });
+      await server.stop();
+      rmSync(place.folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The settings of one of two servers, each of which may be the primary. Without a standby, a commit waits. */
+const settingsOfPair = (other: number): Settings => ({
+  synchronous_standby_names: "*",
+  primary_conninfo: `host=127.0.0.1 port=${other} user=postgres`,
+  wal_retrieve_retry_interval: "100ms",
+  wal_keep_size: "1GB",
+});
+
+/** Starts a primary and its standby. */
+export async function startPair(): Promise<PostgresPair> {
+  const place = await newPlace();
+  const [one, two] = [await freePort(), await freePort()];
+  let primary = new Server(place, one, settingsOfPair(two));
+  let standby = new Server(place, two, settingsOfPair(one));
+  const startStandby = async (): Promise<void> => {
+    await standby.start();
+    const states = "SELECT sync_state FROM pg_stat_replication";
+    await expect.poll(async () => (await primary.query(states)).rows, { timeout: hang }).toEqual([{ sync_state: "sync" }]);
+  };
+  await primary.create();
+  await primary.start();
+  await standby.copy(primary);
+  await startStandby();
+  return {
+    get port() {
+      return primary.port;
+    },
+    query: (sql) => primary.query(sql),
+    start: () => primary.start(),
+    stop: () => primary.stop(),
+    startStandby,
+    stopStandby: () => standby.stop(),
+    async failOver() {
+      await primary.stop();
+      await standby.query("SELECT pg_promote()");
+      [primary, standby] = [standby, primary];
+      await standby.copy(primary);
+      await startStandby();
+    },
+    async remove() {
+      await Promise.all([primary.stop(), standby.stop()]);
+      rmSync(place.folder, { recursive: true, force: true });
     },
   };
 }
