@@ -114,8 +114,9 @@ export interface Log extends Members {
   /** The latest leadership; undefined before the first. */
   leadership(): Promise<Leadership | undefined>;
   /**
-   * Takes the leadership for `leaseMs`, if the latest one is `from` and its lease has ended (0: there was none). Returns the new
-   * epoch, or undefined if another member was faster or the lease has not ended.
+   * Takes the leadership for `leaseMs`, if the latest one is `from` and its lease has ended (0: there was none), or if this member has
+   * taken it already: the first answer may be lost. Returns the new epoch, or undefined if another member was faster or the lease has
+   * not ended.
    */
   takeOver(from: number, member: Member, leaseMs: number): Promise<number | undefined>;
   /** Prolongs the lease to `leaseMs` from now. False if a later leadership exists. */
@@ -134,7 +135,7 @@ export interface Log extends Members {
    * is not.
    */
   replaceAll(epoch: number, contents: Contents): Promise<boolean>;
-  /** The end of the log. */
+  /** The end of the log: what it has up to there is durable, which is not so for everything that `leadership` and `read` show. */
   end(): Promise<End>;
   /** The last entry that was appended at a moment or before, in milliseconds since 1970; 0 if there is none. */
   lastBefore(moment: number): Promise<number>;

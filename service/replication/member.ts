@@ -45,7 +45,7 @@ export interface MemberState {
 /** What happened. `sentAt` is the time before the request that is answered. */
 export type Happened =
   | { readonly kind: "time passed" }
-  | { readonly kind: "leadership"; readonly found: Leadership | undefined; readonly sentAt: number }
+  | { readonly kind: "leadership"; readonly found: Leadership | undefined }
   | { readonly kind: "took over"; readonly epoch: number | undefined; readonly sentAt: number }
   | { readonly kind: "renewed"; readonly isMine: boolean; readonly sentAt: number }
   /** The log did not answer a request about the leadership. */
@@ -96,7 +96,7 @@ export function decide(state: MemberState, happened: Happened, now: number, timi
     case "time passed":
       return whenDue(state, now);
     case "leadership":
-      return found(state, happened.found, happened.sentAt, now, timing);
+      return found(state, happened.found, now, timing);
     case "took over":
       return tookOver(state, happened.epoch, happened.sentAt, now, timing);
     case "renewed": {
@@ -133,16 +133,10 @@ function whenDue(state: MemberState, now: number): Decision {
   return [{ ...state, isAsking: true }, [action]];
 }
 
-function found(
-  state: MemberState,
-  leadership: Leadership | undefined,
-  sentAt: number,
-  now: number,
-  { lookMs }: Timing,
-): Decision {
+function found(state: MemberState, leadership: Leadership | undefined, now: number, { lookMs }: Timing): Decision {
   const { epoch, leader, leftMs } = leadership ?? { epoch: 0, leader: undefined, leftMs: 0 };
-  // The answer to its takeover was lost: it leads already, for what is left of the lease.
-  if (leader?.id === state.me.id) return begin(state, epoch, sentAt + leftMs, now);
+  // The answer to its takeover was lost. It is certain only when it is repeated: a database that fails over may forget what it shows.
+  if (leader?.id === state.me.id) return [state, [{ kind: "take over", from: epoch - 1 }]];
   const known = { ...state, epoch, leader };
   if (leftMs <= 0) return [known, [{ kind: "take over", from: epoch }]];
   return [{ ...known, isAsking: false, nextAt: now + Math.min(lookMs, leftMs) }, []];

@@ -101,7 +101,7 @@ export class Membership {
     switch (action.kind) {
       case "look":
         void this.#follow();
-        return this.#ask(async () => ({ kind: "leadership", found: await log.leadership(), sentAt }));
+        return this.#ask(async () => ({ kind: "leadership", found: await log.leadership() }));
       case "take over":
         return this.#ask(async () => {
           const epoch = await log.takeOver(action.from, me, timing.leaseMs);

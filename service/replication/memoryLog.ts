@@ -34,9 +34,10 @@ export class MemoryLog implements Log {
 
   async takeOver(from: number, leader: Member, leaseMs: number): Promise<number | undefined> {
     const { epoch, ends } = this.#latest ?? { epoch: 0, ends: 0 };
-    if (epoch !== from || ends > this.#now()) return undefined;
-    this.#latest = { epoch: epoch + 1, leader, ends: this.#now() + leaseMs };
-    return epoch + 1;
+    const isRepeated = epoch === from + 1 && this.#latest?.leader.id === leader.id;
+    if (!isRepeated && (epoch !== from || ends > this.#now())) return undefined;
+    this.#latest = { epoch: from + 1, leader, ends: this.#now() + leaseMs };
+    return from + 1;
   }
 
   async renew(epoch: number, leaseMs: number): Promise<boolean> {

@@ -104,8 +104,8 @@ class PostgresLog implements Log {
     try {
       return await this.#pool.query<Row>(sql, values);
     } catch (error) {
-      // What the database itself refuses is an answer, unless it is about to end.
-      if (error instanceof pg.DatabaseError && !isEnding(error.code)) throw error;
+      // What the database refuses because of the statement is an answer.
+      if (error instanceof pg.DatabaseError && !isTemporary(error.code)) throw error;
       throw new LogUnavailable(error instanceof Error ? error.message : String(error), { cause: error });
     }
   }
@@ -137,7 +137,7 @@ class PostgresLog implements Log {
        WHERE $1::bigint = 0 OR EXISTS (SELECT 1 FROM ${logSchema}.leadership)
        ON CONFLICT (id) DO UPDATE
          SET epoch = excluded.epoch, member = excluded.member, address = excluded.address, ends = excluded.ends
-         WHERE was.epoch = $1::bigint AND was.ends <= clock_timestamp()
+         WHERE was.epoch = $1::bigint AND was.ends <= clock_timestamp() OR was.epoch = $1::bigint + 1 AND was.member = $2
        RETURNING epoch`,
       from,
       id,
@@ -227,8 +227,10 @@ class PostgresLog implements Log {
   }
 
   async end(): Promise<End> {
+    // After a crash a primary shows what its synchronous standby may miss. A change that commits proves that it has what came before.
     const { rows } = await this.#query<{ seq: string; epoch: string }>(
-      `SELECT seq, epoch FROM ${logSchema}.log ORDER BY seq DESC LIMIT 1`,
+      `WITH proof AS (UPDATE ${logSchema}.leadership SET epoch = epoch)
+       SELECT seq, epoch FROM ${logSchema}.log ORDER BY seq DESC LIMIT 1`,
     );
     return { seq: Number(rows[0]?.seq ?? 0), epoch: Number(rows[0]?.epoch ?? 0) };
   }
@@ -330,6 +332,8 @@ class PostgresLog implements Log {
   }
 }
 
-/** Whether a code says that the server ends, begins or recovers (classes 57P and 08), or that this is no primary any more (25006). */
-const isEnding = (code: string | undefined): boolean =>
-  code !== undefined && (code.startsWith("57P") || code.startsWith("08") || code === "25006" || code === "53300");
+/**
+ * Whether a code is about the state of the server, and not about the statement: a later attempt, perhaps at another server, may succeed.
+ * Classes: connections, a primary that became a standby, rollbacks, resources such as disk space, locks, the operator, and the system.
+ */
+const isTemporary = (code: string | undefined): boolean => /^(?:08|25|40|53|55|57|58)/.test(code ?? "");

@@ -6,7 +6,7 @@ import type { Entry, Log, Standing } from "../../../service/replication/log.ts";
 import { MemoryLog } from "../../../service/replication/memoryLog.ts";
 import { logSchema, openPostgresLog } from "../../../service/replication/postgresLog.ts";
 import { CannotOpen, SealedLog } from "../../../service/replication/sealedLog.ts";
-import { startPostgres, type TestPostgres } from "./postgres.ts";
+import { startPair, startPostgres, type PostgresPair, type TestPostgres } from "./postgres.ts";
 
 let server: TestPostgres;
 beforeAll(async () => {
@@ -93,10 +93,18 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
   });
 
   test("of members that take over at the same time, one succeeds", async () => {
-    const first = await Promise.all([one, two, one, two].map((member) => log.takeOver(0, member, 0)));
+    const members = ["one", "two", "three", "four"].map((id) => ({ id, address: one.address }));
+    const first = await Promise.all(members.map((member) => log.takeOver(0, member, 0)));
     expect(first.filter((epoch) => epoch !== undefined)).toEqual([1]);
-    const next = await Promise.all([one, two, one, two].map((member) => log.takeOver(1, member, hour)));
+    const next = await Promise.all(members.map((member) => log.takeOver(1, member, hour)));
     expect(next.filter((epoch) => epoch !== undefined)).toEqual([2]);
+  });
+
+  test("a member that took over already may repeat it, because the first answer may be lost", async () => {
+    expect(await log.takeOver(0, one, hour)).toBe(1);
+    expect(await log.takeOver(0, one, hour)).toBe(1);
+    expect(await log.takeOver(1, one, hour)).toBeUndefined();
+    expect(await leadership()).toEqual([1, "one", true]);
   });
 
   test("a lease is prolonged by its own leader alone", async () => {
@@ -180,7 +188,7 @@ describe("a log in PostgreSQL", () => {
 
   test("members that begin at the same time create its tables once", async () => {
     const logs = await Promise.all([1, 2, 3].map(() => openPostgresLog(server.url)));
-    const epochs = await Promise.all(logs.map((log) => log.takeOver(0, one, hour)));
+    const epochs = await Promise.all(logs.map((log, i) => log.takeOver(0, { ...one, id: `${i}` }, hour)));
     expect(epochs.filter((epoch) => epoch !== undefined)).toEqual([1]);
     await Promise.all(logs.map((log) => log.close()));
   });
@@ -203,6 +211,22 @@ describe("a log in PostgreSQL", () => {
     await Promise.all([held.end(), log.close()]);
   });
 
+  // Each is about the state of the server, not about the statement: it may be over at the next attempt.
+  const states = ["disk_full", "out_of_memory", "io_error", "deadlock_detected", "read_only_sql_transaction"];
+  test.for(states)("a server that refuses an entry with %s is unavailable", async (state) => {
+    const log = await openPostgresLog(server.url);
+    await log.takeOver(0, one, hour);
+    await server.query(
+      `CREATE FUNCTION ${logSchema}.refuse() RETURNS trigger LANGUAGE plpgsql
+       AS 'BEGIN RAISE EXCEPTION USING ERRCODE = ''${state}''; END';
+       CREATE TRIGGER refuse BEFORE INSERT ON ${logSchema}.log EXECUTE FUNCTION ${logSchema}.refuse()`,
+    );
+    await expect(log.append([entry(1, 1)])).rejects.toMatchObject({ name: "LogUnavailable" });
+    await server.query(`DROP TRIGGER refuse ON ${logSchema}.log`);
+    expect(await log.append([entry(1, 1)])).toBe(true);
+    await log.close();
+  });
+
   test("a server that does not answer is unavailable, and nothing is known about what it did", async () => {
     const log = await openPostgresLog(server.url);
     await log.takeOver(0, one, hour);
@@ -212,6 +236,51 @@ describe("a log in PostgreSQL", () => {
     await server.start();
     expect(await log.append([entry(1, 1)])).toBe(true);
     await log.close();
+  });
+});
+
+describe("a log in two servers with synchronous replication", () => {
+  let pair: PostgresPair;
+  let log: Log;
+  beforeAll(async () => {
+    pair = await startPair();
+  });
+  afterAll(() => pair.remove());
+  beforeEach(async () => {
+    await pair.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`);
+    log = await openPostgresLog(`postgres://postgres@127.0.0.1:${pair.port}/postgres`);
+    return () => log.close();
+  });
+
+  /** Sends a request whose effect the standby never learns of: it is on the disk of the primary, which crashes. */
+  async function unreplicated(request: () => Promise<unknown>): Promise<void> {
+    await pair.stopStandby();
+    const sent = expect(request()).rejects.toMatchObject({ name: "LogUnavailable" });
+    const waits = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    await expect.poll(async () => (await pair.query(waits)).rows[0]).toEqual({ n: 1 });
+    await pair.stop();
+    await sent;
+    await pair.start();
+  }
+
+  const available = <T>(request: () => Promise<T>) => expect.poll(() => request().catch(() => undefined));
+
+  test("an entry that only the primary has is not at the end of the log, until the standby has it", async () => {
+    await log.takeOver(0, one, hour);
+    await unreplicated(() => log.append([entry(1, 1)]));
+    await expect(log.end()).rejects.toMatchObject({ name: "LogUnavailable" });
+    await pair.startStandby();
+    await available(() => log.end()).toEqual({ seq: 1, epoch: 1 });
+  });
+
+  test("a takeover that only the primary has is complete when it is repeated, and the standby has it", async () => {
+    await log.takeOver(0, one, 0);
+    await unreplicated(() => log.takeOver(1, two, hour));
+    await available(async () => (await log.leadership())?.leader).toEqual(two);
+    await expect(log.takeOver(1, two, hour)).rejects.toMatchObject({ name: "LogUnavailable" });
+    await pair.startStandby();
+    await available(() => log.takeOver(1, two, hour)).toBe(2);
+    await pair.failOver();
   });
 });
 

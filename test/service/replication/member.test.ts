@@ -32,7 +32,7 @@ class Played {
   static leading(): Played {
     const member = new Played();
     member.passes(0);
-    member.happens(0, { kind: "leadership", found: undefined, sentAt: 0 });
+    member.happens(0, { kind: "leadership", found: undefined });
     member.happens(0, { kind: "took over", epoch: 1, sentAt: 0 });
     member.happens(0, { kind: "caught up", epoch: 0 });
     return member;
@@ -44,9 +44,7 @@ describe("a member", () => {
     const member = new Played();
     expect(member.passes(0)).toEqual([{ kind: "look" }]);
     expect(member.passes(1)).toEqual([]);
-    expect(member.happens(5, { kind: "leadership", found: undefined, sentAt: 0 })).toEqual([
-      { kind: "take over", from: 0 },
-    ]);
+    expect(member.happens(5, { kind: "leadership", found: undefined })).toEqual([{ kind: "take over", from: 0 }]);
     expect(member.happens(9, { kind: "took over", epoch: 1, sentAt: 5 })).toEqual([{ kind: "catch up", epoch: 1 }]);
     expect(mayAnswer(member.state, 9)).toBe(false);
     expect(member.happens(20, { kind: "caught up", epoch: 0 })).toEqual([{ kind: "lead", epoch: 1 }]);
@@ -58,13 +56,11 @@ describe("a member", () => {
     const member = new Played();
     member.passes(0);
     const found = { epoch: 4, leader: other, leftMs: 50 };
-    expect(member.happens(10, { kind: "leadership", found, sentAt: 0 })).toEqual([]);
+    expect(member.happens(10, { kind: "leadership", found })).toEqual([]);
     expect([member.state.leader, member.state.epoch]).toEqual([other, 4]);
     expect([member.passes(59), member.passes(60)]).toEqual([[], [{ kind: "look" }]]);
     const ended = { ...found, leftMs: 0 };
-    expect(member.happens(70, { kind: "leadership", found: ended, sentAt: 60 })).toEqual([
-      { kind: "take over", from: 4 },
-    ]);
+    expect(member.happens(70, { kind: "leadership", found: ended })).toEqual([{ kind: "take over", from: 4 }]);
     // Another one was faster.
     expect(member.happens(80, { kind: "took over", epoch: undefined, sentAt: 70 })).toEqual([]);
     expect(member.passes(80)).toEqual([{ kind: "look" }]);
@@ -73,20 +69,22 @@ describe("a member", () => {
   test("it looks often enough, also while the lease lasts long", () => {
     const member = new Played();
     member.passes(0);
-    member.happens(0, { kind: "leadership", found: { epoch: 1, leader: other, leftMs: leaseMs }, sentAt: 0 });
+    member.happens(0, { kind: "leadership", found: { epoch: 1, leader: other, leftMs: leaseMs } });
     expect([member.passes(lookMs - 1), member.passes(lookMs)]).toEqual([[], [{ kind: "look" }]]);
   });
 
-  test("if the answer to its takeover was lost, it finds itself, with what is left of the lease", () => {
+  test("if the answer to its takeover was lost, it repeats it before it leads", () => {
     const member = new Played();
     member.passes(0);
-    member.happens(0, { kind: "leadership", found: undefined, sentAt: 0 });
+    member.happens(0, { kind: "leadership", found: undefined });
     member.happens(100, { kind: "unavailable" });
     expect(member.passes(100 + retryMs)).toEqual([{ kind: "look" }]);
     const found = { epoch: 1, leader: me, leftMs: 700 };
-    expect(member.happens(300, { kind: "leadership", found, sentAt: 200 })).toEqual([{ kind: "catch up", epoch: 1 }]);
-    member.happens(300, { kind: "caught up", epoch: 0 });
-    expect([mayAnswer(member.state, 899), mayAnswer(member.state, 900)]).toEqual([true, false]);
+    expect(member.happens(300, { kind: "leadership", found })).toEqual([{ kind: "take over", from: 0 }]);
+    expect(member.state).toMatchObject({ role: "following", leader: undefined });
+    expect(member.happens(400, { kind: "took over", epoch: 1, sentAt: 300 })).toEqual([{ kind: "catch up", epoch: 1 }]);
+    member.happens(400, { kind: "caught up", epoch: 0 });
+    expect([mayAnswer(member.state, 300 + leaseMs - 1), mayAnswer(member.state, 300 + leaseMs)]).toEqual([true, false]);
   });
 
   test("the leader renews its lease, and answers nothing while it could not", () => {
@@ -116,7 +114,7 @@ describe("a member", () => {
   test("a member that finds a later leadership in the log does not lead", () => {
     const member = new Played();
     member.passes(0);
-    member.happens(0, { kind: "leadership", found: undefined, sentAt: 0 });
+    member.happens(0, { kind: "leadership", found: undefined });
     member.happens(0, { kind: "took over", epoch: 1, sentAt: 0 });
     expect(member.happens(5000, { kind: "caught up", epoch: 2 })).toEqual([{ kind: "end", isLost: true }]);
   });

@@ -169,7 +169,9 @@ export async function startPair(): Promise<PostgresPair> {
   const startStandby = async (): Promise<void> => {
     await standby.start();
     const states = "SELECT sync_state FROM pg_stat_replication";
-    await expect.poll(async () => (await primary.query(states)).rows, { timeout: hang }).toEqual([{ sync_state: "sync" }]);
+    const look = async (): Promise<void> =>
+      expect((await primary.query(states)).rows).toEqual([{ sync_state: "sync" }]);
+    await vi.waitFor(look, { timeout: hang });
   };
   await primary.create();
   await primary.start();
