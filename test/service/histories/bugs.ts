@@ -1,18 +1,36 @@
 // Changes of the built code of a service while it is loaded (plant.mjs): bugs that the checker must find.
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { serviceMain } from "../../support/built.ts";
 
-/** A change of a file. */
+/** A change of the built code: a text that occurs in it, and its replacement. */
 export interface Change {
-  /** End of the file's path. */
-  readonly file: string;
-  /** A text of the file, and its replacement. */
   readonly find: string;
   readonly replace: string;
 }
 
+const built = dirname(serviceMain);
+
+/** Throws for a change that no longer fits the code, because it would test nothing. */
+function requireFitting({ find }: Change): void {
+  const files = readdirSync(built, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".js"));
+  if (!files.some((file) => readFileSync(join(built, file), "utf8").includes(find)))
+    throw new Error(`the built service does not contain ${find}`);
+}
+
+/** The environment of a process whose code is changed while it is loaded. */
+export function plantedIn(changes: readonly Change[]): NodeJS.ProcessEnv {
+  if (changes.length === 0) return {};
+  for (const change of changes) requireFitting(change);
+  return {
+    NODE_OPTIONS: `--import=${pathToFileURL(join(__dirname, "plant.mjs")).href}`,
+    MACHINES_CHANGED_CODE: JSON.stringify({ folder: pathToFileURL(built).href, changes }),
+  };
+}
+
 /** Changes stay longer in an open transaction, so that a kill hits them more often. This breaks no promise. */
-export const slowCommits: readonly Change[] = [
-  { file: "/service/store/database.js", find: "setImmediate(close);", replace: "setTimeout(close, 20);" },
-];
+export const slowCommits: readonly Change[] = [{ find: "setImmediate(close);", replace: "setTimeout(close, 20);" }];
 
 /** A bug that breaks a promise of the service. */
 export interface Bug {
@@ -22,29 +40,17 @@ export interface Bug {
   readonly changes: readonly Change[];
 }
 
-const inRules = (file: string, find: string, replace: string): Change => ({
-  file: `/service/rules/${file}.js`,
-  find,
-  replace,
-});
-
 /** The bugs, each of which the checker must find. */
 export const bugs: readonly Bug[] = [
   {
     name: "an update ignores current_version",
     object: "machine",
-    changes: [
-      inRules("machines", "body.current_version !== undefined && body.current_version !== old.version", "false"),
-    ],
+    changes: [{ find: "body.current_version !== void 0 && body.current_version !== old.version", replace: "false" }],
   },
   {
     name: "an answer is sent before its change is durable",
     changes: [
-      {
-        file: "/service/store/database.js",
-        find: "return group.committed.then(() => result);",
-        replace: "return Promise.resolve(result);",
-      },
+      { find: "return group.committed.then(() => result);", replace: "return Promise.resolve(result);" },
       ...slowCommits,
     ],
   },
@@ -52,74 +58,74 @@ export const bugs: readonly Bug[] = [
     name: "a change of metadata ignores machine_version",
     object: "machine",
     changes: [
-      inRules("metadata", "body.machine_version !== undefined && body.machine_version !== machine.version", "false"),
+      { find: "body.machine_version !== void 0 && body.machine_version !== machine.version", replace: "false" },
     ],
   },
   {
     name: "the cached answer for a Machine outlives a change",
     object: "machine",
-    changes: [{ file: "/service/context.js", find: "context.machineTexts.forget(id);", replace: "" }],
+    changes: [{ find: "context.machineTexts.forget(id);", replace: "" }],
   },
   {
     name: "a lease is granted while another client holds it",
     object: "machine",
-    changes: [
-      inRules(
-        "leases",
-        "if (lease && lease.nonce !== nonce)\n            throw new",
-        "if (false)\n            throw new",
-      ),
-    ],
+    changes: [{ find: "if (lease && lease.nonce !== nonce) throw new", replace: "if (false) throw new" }],
   },
   {
     name: "an update accepts the nonce of an older lease",
     object: "machine",
     changes: [
-      inRules(
-        "leases",
-        "if (lease && lease.nonce !== nonce)\n        throw (0,",
-        "if (lease && nonce === undefined)\n        throw (0,",
-      ),
+      {
+        find: "if (lease && lease.nonce !== nonce) throw require_",
+        replace: "if (lease && nonce === void 0) throw require_",
+      },
     ],
   },
   {
     name: "a restart loses the leases",
     object: "machine",
-    changes: [
-      {
-        file: "/service/store/database.js",
-        find: "PRAGMA foreign_keys = ON",
-        replace: "DELETE FROM leases; PRAGMA foreign_keys = ON",
-      },
-    ],
+    changes: [{ find: "PRAGMA foreign_keys = ON", replace: "DELETE FROM leases; PRAGMA foreign_keys = ON" }],
   },
   {
     name: "unsetting a secret keeps the version",
     object: "secrets",
     changes: [
-      inRules(
-        "secrets",
-        "remove(context, app, params.secret_name);\n        return nextVersion(context, app);",
-        "remove(context, app, params.secret_name);\n        return { version: app.secrets_version, Version: app.secrets_version };",
-      ),
+      {
+        find: "params.secret_name);\n\t\treturn nextVersion(context, app);",
+        replace: "params.secret_name);\n\t\treturn { version: app.secrets_version, Version: app.secrets_version };",
+      },
     ],
   },
   {
     name: "two Machines of an App have the same name",
     object: "name machine",
     changes: [
-      inRules("machines", "if (other)\n", "if (false)\n"),
-      { file: "/service/store/schema.js", find: "UNIQUE INDEX machines_name", replace: "INDEX machines_name" },
+      { find: "if (other) throw", replace: "if (false) throw" },
+      { find: "UNIQUE INDEX machines_name", replace: "INDEX machines_name" },
     ],
   },
   {
     name: "two Machines have the same volume",
     object: "volume",
-    changes: [inRules("placement", "volume.machine !== null && volume.machine !== machine?.id", "false")],
+    changes: [{ find: "volume.machine !== null && volume.machine !== machine?.id", replace: "false" }],
   },
   {
     name: "a region takes one Machine more than it has room for",
     object: "capacity",
-    changes: [inRules("capacity", "region.capacity.total - used", "region.capacity.total + 1 - used")],
+    changes: [{ find: "region.capacity.total - used", replace: "region.capacity.total + 1 - used" }],
+  },
+];
+
+/** Bugs of members, each of which the checker must find. */
+export const bugsOfMembers: readonly Bug[] = [
+  {
+    name: "a leader answers reads although its lease has ended",
+    changes: [{ find: "return this.mayAnswer ? void 0 :", replace: "return true ? void 0 :" }],
+  },
+  {
+    name: "a leader answers before the log has the entry",
+    changes: [
+      { find: "const logged = this.#log?.committed();", replace: "const logged = void this.#log?.committed();" },
+    ],
   },
 ];

@@ -20,6 +20,8 @@ export interface Target {
   readonly key: string;
   /** Sends one request. */
   act(client: Client): Promise<void>;
+  /** Reads it. */
+  read(client: Client): Promise<void>;
 }
 
 /** The configuration of a Machine with a mark. */

@@ -29,19 +29,20 @@ export function machineName(app: string, key: string, names: Map<string, string>
         mark: namedIn(answer),
       }),
     );
+  const read = async (client: Client): Promise<void> => {
+    await client.ask({ do: "read" }, ["GET", machines.path], (answer) => {
+      const holder = (answer.body as Listed[]).find(({ name }) => name === key);
+      if (holder) machines.know(holder.id, holder.config.env.MARK);
+      return { ...resultIn(answer, { 200: "ok" }), mark: holder?.config.env.MARK };
+    });
+  };
   return {
     object: "name",
     key: `machine ${key}`,
+    read,
     async act(client) {
       const kind = client.dice.below(100);
-      if (kind < 30) {
-        await client.ask({ do: "read" }, ["GET", machines.path], (answer) => {
-          const holder = (answer.body as Listed[]).find(({ name }) => name === key);
-          if (holder) machines.know(holder.id, holder.config.env.MARK);
-          return { ...resultIn(answer, { 200: "ok" }), mark: holder?.config.env.MARK };
-        });
-        return;
-      }
+      if (kind < 30) return read(client);
       const isFreed = kind < 65 && (await machines.destroy(client, (mark) => ({ do: "free", mark }), destroyed));
       if (!isFreed) await take(client);
     },
@@ -51,16 +52,19 @@ export function machineName(app: string, key: string, names: Map<string, string>
 /** A name that only one App can have. The App's network is its mark. */
 export function appName(key: string): Target {
   const path = `/apps/${key}`;
+  const read = async (client: Client): Promise<void> => {
+    await client.ask({ do: "read" }, ["GET", path], (answer) => {
+      resultIn(answer, { 200: "ok", 404: "ok" });
+      return { result: "ok", mark: answer.body.network };
+    });
+  };
   return {
     object: "name",
     key: `app ${key}`,
+    read,
     async act(client) {
       const kind = client.dice.below(100);
-      if (kind < 30)
-        await client.ask({ do: "read" }, ["GET", path], (answer) => {
-          resultIn(answer, { 200: "ok", 404: "ok" });
-          return { result: "ok", mark: answer.body.network };
-        });
+      if (kind < 30) await read(client);
       else if (kind < 60)
         await client.ask({ do: "free" }, ["DELETE", `${path}?force=true`], (answer) =>
           resultIn(answer, { 202: "ok", 404: "missing" }),
@@ -100,16 +104,19 @@ export async function volume(call: Call, app: string, key: string, names: Map<st
       answer.status === 200 ? { result: "ok" } : refused(answer),
     );
   };
+  const read = async (client: Client): Promise<void> => {
+    await client.ask({ do: "read" }, ["GET", `/apps/${app}/volumes/${id}`], (answer) => ({
+      ...resultIn(answer, { 200: "ok" }),
+      mark: answer.body.attached_machine_id ?? undefined,
+    }));
+  };
   return {
     object: "volume",
     key,
+    read,
     async act(client) {
       const kind = client.dice.below(100);
-      if (kind < 25)
-        await client.ask({ do: "read" }, ["GET", `/apps/${app}/volumes/${id}`], (answer) => ({
-          ...resultIn(answer, { 200: "ok" }),
-          mark: answer.body.attached_machine_id ?? undefined,
-        }));
+      if (kind < 25) await read(client);
       else if (kind < 45) await update(client, "take");
       else if (kind < 65) await update(client, "free");
       else {
@@ -124,19 +131,20 @@ export async function volume(call: Call, app: string, key: string, names: Map<st
 /** A region that has room for a few Machines. */
 export function capacity(app: string, region: string, limit: number, names: Map<string, string>): Target {
   const machines = new Machines(app, names);
+  const read = async (client: Client): Promise<void> => {
+    await client.ask({ do: "read" }, ["GET", `${machines.path}?region=${region}`], (answer) => {
+      const listed = answer.body as Listed[];
+      for (const { id, config } of listed) machines.know(id, config.env.MARK);
+      return { ...resultIn(answer, { 200: "ok" }), marks: listed.map(({ config }) => config.env.MARK).sort() };
+    });
+  };
   return {
     object: "capacity",
     key: region,
+    read,
     async act(client) {
       const kind = client.dice.below(100);
-      if (kind < 25) {
-        await client.ask({ do: "read" }, ["GET", `${machines.path}?region=${region}`], (answer) => {
-          const listed = answer.body as Listed[];
-          for (const { id, config } of listed) machines.know(id, config.env.MARK);
-          return { ...resultIn(answer, { 200: "ok" }), marks: listed.map(({ config }) => config.env.MARK).sort() };
-        });
-        return;
-      }
+      if (kind < 25) return read(client);
       const isFreed = kind < 55 && (await machines.destroy(client, (mark) => ({ do: "destroy", mark }), destroyed));
       if (isFreed) return;
       await machines.create(

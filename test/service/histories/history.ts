@@ -41,13 +41,16 @@ export interface Operation {
 
 const now = (): number => Math.round(performance.now() * 1000);
 
+/** Whether an error says that the answer is lost: it is that of `fetch` when the connection ends. */
+export const isLost = (error: unknown): boolean => error instanceof TypeError;
+
 /** Whether an answer is lost: the connection was closed, or an injected failure replaced it. */
 async function unlessLost(send: () => Promise<Answer>): Promise<Answer | undefined> {
   try {
     const answer = await send();
     return answer.status === 502 ? undefined : answer;
   } catch (error) {
-    if (error instanceof TypeError) return undefined; // the error of `fetch` when the connection is lost
+    if (isLost(error)) return undefined;
     throw error;
   }
 }

@@ -1,36 +1,20 @@
 // A real service in a process, which is killed with `kill -9` and started again on the same data.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import type { Fault } from "../../../service/index.ts";
-import { caller, type Call } from "../client.ts";
+import { caller } from "../client.ts";
 import { folder, foreground, released } from "../command.ts";
-import type { Change } from "./bugs.ts";
+import { plantedIn, type Change } from "./bugs.ts";
 import { regionsFile } from "./regions.ts";
-
-/** A service that can be killed. */
-export interface Killable {
-  /** Sends a request, if need be after the restart. */
-  readonly call: Call;
-  /** Resolves when the service runs. */
-  up(): Promise<void>;
-  /** Replaces the planned faults. */
-  plan(faults: readonly Fault[]): Promise<void>;
-  /** Kills the service, and starts it again, with these faults. */
-  kill(faults: readonly Fault[]): void;
-}
+import type { Disturbed } from "./run.ts";
 
 /** Starts a service whose code is changed while it is loaded. */
-export async function startKillable(changes: readonly Change[] = []): Promise<Killable> {
+export async function startKillable(changes: readonly Change[] = []): Promise<Disturbed> {
   const data = folder();
   const regions = join(data, "../regions.json");
   writeFileSync(regions, JSON.stringify(regionsFile));
   const args = ["--delays", "none", "--admin", "127.0.0.1:0", "--regions", regions];
-  const planted = {
-    NODE_OPTIONS: `--import=${pathToFileURL(join(__dirname, "plant.mjs")).href}`,
-    MACHINES_CHANGED_CODE: JSON.stringify(changes),
-  };
-  const begin = () => foreground(data, args, changes.length > 0 ? planted : {});
+  const begin = () => foreground(data, args, plantedIn(changes));
   let running = await begin();
   let up = Promise.resolve();
   const plan = async (faults: readonly Fault[]): Promise<void> => {
@@ -48,13 +32,14 @@ export async function startKillable(changes: readonly Change[] = []): Promise<Ki
     await plan(faults);
   };
   return {
-    plan,
+    ...{ atOnce: 3, disturbances: 1, plan },
     up: () => up,
+    settled: () => up,
     async call(...request) {
       await up;
       return caller(running.url, running.token)(...request);
     },
-    kill(faults) {
+    disturb(faults) {
       process.kill(running.pid, "SIGKILL");
       up = restart(faults);
     },

@@ -41,7 +41,7 @@ class TargetMachine implements Target {
     const kind = dice.below(100);
     if (kind < 25) await this.#update(client);
     else if (kind < 45) await this.#patch(client);
-    else if (kind < 65) await this.#read(client);
+    else if (kind < 65) await this.read(client);
     else if (kind < 78) await this.#acquire(client);
     else if (kind < 92) await this.#holding(client, dice.chance(40) ? "refresh" : "release");
     else await this.#readLease(client);
@@ -82,7 +82,7 @@ class TargetMachine implements Target {
     );
   }
 
-  async #read(client: Client): Promise<void> {
+  async read(client: Client): Promise<void> {
     await client.ask({ do: "read" }, ["GET", this.#path], (answer) => {
       const { result } = resultIn(answer, { 200: "ok" });
       const { env, metadata } = answer.body.config;

@@ -1,14 +1,31 @@
-// Records histories: rounds of several histories at once on one service, which is killed in each round.
+// Records histories: rounds of several histories at once on one service, which is disturbed in each round.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Fault } from "../../../service/index.ts";
+import type { Call } from "../client.ts";
 import { diceOf, type Dice } from "../../support/organizations.ts";
-import { unexpected, type Target } from "./client.ts";
+import { unexpected, type Client, type Target } from "./client.ts";
 import { appName, capacity, machineName, volume, type Listed } from "./competing.ts";
-import { History } from "./history.ts";
-import type { Killable } from "./killable.ts";
+import { History, isLost } from "./history.ts";
 import { machineTarget } from "./machine.ts";
 import { regions, room } from "./regions.ts";
 import { secretsTarget } from "./secrets.ts";
+
+/** A service that is disturbed while clients ask it. */
+export interface Disturbed {
+  /** Sends a request. */
+  readonly call: Call;
+  /** The number of histories of a round, and how often it is disturbed in one. */
+  readonly atOnce: number;
+  readonly disturbances: number;
+  /** Resolves when clients may ask. */
+  up(): Promise<void>;
+  /** Resolves when every disturbance is over. */
+  settled(): Promise<void>;
+  /** Replaces the planned faults. */
+  plan(faults: readonly Fault[]): Promise<void>;
+  /** Disturbs it; these faults are planned afterwards. */
+  disturb(faults: readonly Fault[]): void;
+}
 
 /** A history with its objects and clients. */
 interface Scene {
@@ -20,9 +37,19 @@ interface Scene {
   readonly clients: readonly number[];
 }
 
-async function prepare({ call }: Killable, id: string, region: string): Promise<Scene> {
+/** Repeats what has no answer, because the service may be disturbed by a slow computer too. */
+async function untilAnswered<T>(send: (attempt: number) => Promise<T>): Promise<T> {
+  for (let attempt = 0; ; attempt++)
+    try {
+      return await send(attempt);
+    } catch (error) {
+      if (!isLost(error)) throw error;
+    }
+}
+
+async function prepare({ call }: Disturbed, id: string, region: string, attempt: number): Promise<Scene> {
   const dice = diceOf(id);
-  const app = `app-${id}`;
+  const app = `app-${id}${attempt === 0 ? "" : `-${attempt}`}`;
   const made = await call("POST", "/apps", { name: app, org_slug: "personal" });
   if (made.status !== 201) throw unexpected(made);
   const history = new History(id);
@@ -40,11 +67,15 @@ async function prepare({ call }: Killable, id: string, region: string): Promise<
   return { history, app, dice, targets, clients };
 }
 
-/** Learns the marks of all Machines, then deletes what the history left. */
-async function finish({ call }: Killable, { history, app }: Scene): Promise<void> {
-  const { body } = await call("GET", `/apps/${app}/machines?include_deleted=true`);
+/** Reads every object once more, learns the marks of all Machines, then deletes what the history left. */
+async function finish(service: Disturbed, scene: Scene): Promise<void> {
+  const { history, app, clients, targets } = scene;
+  const last = clientOf(service, scene, clients.length, () => {});
+  for (const target of targets) await target.read(last(target));
+  const ask = (...request: Parameters<Call>) => untilAnswered(() => service.call(...request));
+  const { body } = await ask("GET", `/apps/${app}/machines?include_deleted=true`);
   for (const { id, config } of body as Listed[]) history.names.set(id, config.env.MARK);
-  for (const one of [app, `${app}-other`]) await call("DELETE", `/apps/${one}?force=true`);
+  for (const one of [app, `${app}-other`]) await ask("DELETE", `/apps/${one}?force=true`);
 }
 
 /** Draws faults for some of the next requests to an App. */
@@ -61,54 +92,67 @@ function faultsFor({ app, dice }: Scene): Fault[] {
   });
 }
 
-/** Sends the requests of one client. */
-async function act(service: Killable, scene: Scene, number: number, count: number, asked: () => void): Promise<void> {
-  const dice = diceOf(`${scene.history.id} ${number}`);
+/** A client as each object sees it. */
+function clientOf(service: Disturbed, { history }: Scene, number: number, asked: () => void) {
+  const dice = diceOf(`${history.id} ${number}`);
   let marks = 0;
+  return ({ object, key }: Target): Client => ({
+    number,
+    dice,
+    mark: () => `c${number}-${++marks}`,
+    async ask(input, request, outputOf) {
+      await service.up();
+      asked();
+      return history.record({ client: number, object, key, input }, () => service.call(...request), outputOf);
+    },
+  });
+}
+
+/** Sends the requests of one client. */
+async function act(service: Disturbed, scene: Scene, number: number, count: number, asked: () => void): Promise<void> {
+  const client = clientOf(service, scene, number, asked);
   for (let i = 0; i < count; i++) {
-    const target = dice.one(scene.targets);
-    const { object, key } = target;
-    await target.act({
-      number,
-      dice,
-      mark: () => `c${number}-${++marks}`,
-      async ask(input, request, outputOf) {
-        await service.up();
-        asked();
-        return scene.history.record({ client: number, object, key, input }, () => service.call(...request), outputOf);
-      },
-    });
+    const target = client(scene.targets[0]).dice.one(scene.targets);
+    await target.act(client(target));
   }
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
 
-/** Records one history for each id, all at once, with a kill at a moment that the dice draw. */
-async function recordRound(service: Killable, ids: readonly string[], dice: Dice): Promise<History[]> {
+/** Records one history for each id, all at once, with disturbances at moments that the dice draw. */
+async function recordRound(service: Disturbed, ids: readonly string[], dice: Dice): Promise<History[]> {
   const scenes: Scene[] = [];
-  for (const [i, id] of ids.entries()) scenes.push(await prepare(service, id, regions[i] ?? regions[0]));
+  for (const [i, id] of ids.entries())
+    scenes.push(await untilAnswered((attempt) => prepare(service, id, regions[i] ?? regions[0], attempt)));
   await service.plan(scenes.flatMap(faultsFor));
   const all = sum(scenes.flatMap(({ clients }) => clients));
-  let left = Math.floor(all / 10) + dice.below(Math.floor(all * 0.7));
-  let killed: Promise<void> | undefined;
+  const moments = Array.from(
+    { length: service.disturbances },
+    () => Math.floor(all / 10) + dice.below(Math.floor(all * 0.7)),
+  );
+  let count = 0;
+  const begun: Promise<void>[] = [];
   const asked = (): void => {
-    if (left-- > 0) return;
-    killed ??= sleep(dice.below(4)).then(() => service.kill(scenes.flatMap(faultsFor)));
+    count++;
+    for (const moment of moments.filter((one) => one < count)) {
+      moments.splice(moments.indexOf(moment), 1);
+      begun.push(sleep(dice.below(4)).then(() => service.disturb(scenes.flatMap(faultsFor))));
+    }
   };
   await Promise.all(scenes.flatMap((scene) => scene.clients.map((n, number) => act(service, scene, number, n, asked))));
-  await killed;
-  await service.up();
+  await Promise.all(begun);
+  await service.settled();
   await service.plan([]);
   for (const scene of scenes) await finish(service, scene);
   return scenes.map(({ history }) => history);
 }
 
 /** Records histories, whose ids begin with the seed. */
-export async function record(service: Killable, seed: string, count: number): Promise<History[]> {
+export async function record(service: Disturbed, seed: string, count: number): Promise<History[]> {
   const dice = diceOf(seed);
   const ids = Array.from({ length: count }, (_, i) => `${seed}-${i}`);
   const histories: History[] = [];
-  for (let i = 0; i < count; i += regions.length)
-    histories.push(...(await recordRound(service, ids.slice(i, i + regions.length), dice)));
+  for (let i = 0; i < count; i += service.atOnce)
+    histories.push(...(await recordRound(service, ids.slice(i, i + service.atOnce), dice)));
   return histories;
 }

@@ -28,17 +28,20 @@ export function secretsTarget(app: string): Target {
       versionIn(answer, { 200: "ok" }),
     );
   };
+  const read = async (client: Client): Promise<void> => {
+    await client.ask({ do: "read" }, ["GET", `${path}?show_secrets=true`], (answer) => ({
+      ...resultIn(answer, { 200: "ok" }),
+      values: Object.fromEntries((answer.body.secrets as Secret[]).map((secret) => [secret.name, secret.value])),
+    }));
+  };
   return {
     object: "secrets",
     key: app,
+    read,
     async act(client) {
       const kind = client.dice.below(100);
       const name = client.dice.one(names);
-      if (kind < 30)
-        await client.ask({ do: "read" }, ["GET", `${path}?show_secrets=true`], (answer) => ({
-          ...resultIn(answer, { 200: "ok" }),
-          values: Object.fromEntries((answer.body.secrets as Secret[]).map((secret) => [secret.name, secret.value])),
-        }));
+      if (kind < 30) await read(client);
       else if (kind < 55) await update(client);
       else if (kind < 80) {
         const value = client.mark();

@@ -47,11 +47,7 @@ export class Forwarder {
   /** Ends the cut. What was sent during a silence arrives now. */
   heal(): void {
     this.#cut = undefined;
-    for (const pair of this.#pairs) {
-      this.#join(pair);
-      pair.near.resume();
-      pair.far?.resume();
-    }
+    for (const pair of this.#pairs) this.#join(pair);
   }
 
   close(): void {
@@ -73,7 +69,12 @@ export class Forwarder {
   }
 
   #join(pair: Pair): void {
-    if (pair.far) return;
+    if (!pair.far) this.#connect(pair);
+    pair.near.resume();
+    pair.far?.resume();
+  }
+
+  #connect(pair: Pair): void {
     const { near } = pair;
     const far = connect(this.#portOf(), "127.0.0.1");
     pair.far = far;
