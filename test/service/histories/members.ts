@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, vi } from "vitest";
 import type { Fault } from "../../../service/index.ts";
+import { withResolvers } from "../../../service/withResolvers.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { diceOf, type Dice } from "../../support/organizations.ts";
 import { hang } from "../../support/patience.mts";
@@ -27,6 +28,8 @@ class KeptMember {
   readonly #begin: (member: KeptMember) => ReturnType<typeof foreground>;
   #running: Awaited<ReturnType<typeof foreground>> | undefined;
   #isOver = false;
+  /** Whether clients send it no changes. */
+  isOnlyRead = false;
   /** An end that no disturbance explains. */
   problem: string | undefined;
 
@@ -73,6 +76,10 @@ export class Members implements Disturbed {
   readonly all: readonly KeptMember[];
   readonly #database: PostgresPair;
   readonly #dice: Dice;
+  /** The number of changes that have no answer yet. */
+  #changing = 0;
+  /** Clients begin no change before this. */
+  #quiet = Promise.resolve();
   /** The disturbances, one after the other. */
   #over = Promise.resolve();
   /** What is next, so that even a few rounds have everything. */
@@ -85,15 +92,14 @@ export class Members implements Disturbed {
   }
 
   readonly #kinds: Readonly<Record<Kind, (victim: KeptMember) => Promise<void> | void>> = {
-    kill: (victim: KeptMember) => victim.signal("SIGKILL"),
-    pause: async (victim: KeptMember) => {
-      victim.signal("SIGSTOP");
-      await this.#without(victim);
+    kill: (victim) => victim.signal("SIGKILL"),
+    pause: async (victim) => {
+      await this.#without(victim, () => victim.signal("SIGSTOP"));
       victim.signal("SIGCONT");
     },
-    cut: async (victim: KeptMember) => {
-      victim.network.cut(this.#dice.one<Cut>(["refuses", "is silent"]));
-      await this.#without(victim);
+    cut: async (victim) => {
+      const how = this.#dice.one<Cut>(["refuses", "is silent"]);
+      await this.#without(victim, () => victim.network.cut(how));
       victim.network.heal();
     },
     restart: async () => {
@@ -105,17 +111,19 @@ export class Members implements Disturbed {
   };
 
   readonly call: Call = async (...request) => {
-    for (;;) {
-      this.#requireNoProblem();
-      const { running } = this.#dice.one(this.all as [KeptMember, ...KeptMember[]]);
-      const answer = running && (await unlessRefused(() => caller(running.url, running.token)(...request)));
-      if (answer) return answer;
-      await sleep(10);
+    const isChange = request[0] !== "GET";
+    this.#changing += Number(isChange);
+    try {
+      return await this.#ask(isChange, request);
+    } finally {
+      this.#changing -= Number(isChange);
     }
   };
 
-  /** Clients ask all the time. */
-  async up(): Promise<void> {}
+  /** Clients ask all the time, and change nothing for a part of it. */
+  async up(method: string): Promise<void> {
+    if (method !== "GET") await this.#quiet;
+  }
 
   async plan(): Promise<void> {}
 
@@ -141,6 +149,17 @@ export class Members implements Disturbed {
     return (await this.#agreed())?.epoch ?? 0;
   }
 
+  async #ask(isChange: boolean, request: Parameters<Call>): Promise<Answer> {
+    for (;;) {
+      this.#requireNoProblem();
+      const { isOnlyRead, running } = this.#one();
+      const send = (): Promise<Answer> => caller(running?.url ?? "", running?.token ?? "")(...request);
+      const answer = running && !(isOnlyRead && isChange) ? await unlessRefused(send) : undefined;
+      if (answer) return answer;
+      await sleep(10);
+    }
+  }
+
   #requireNoProblem(): void {
     for (const { problem } of this.all) if (problem !== undefined) throw new Error(`a member ${problem}`);
   }
@@ -151,8 +170,12 @@ export class Members implements Disturbed {
     const [kind = "kill"] = this.#next.splice(dice.below(this.#next.length), 1);
     // Mostly the leader, if there is one.
     const leader = dice.chance(80) ? await this.#leader() : undefined;
-    const victim = leader ?? dice.one(this.all as [KeptMember, ...KeptMember[]]);
+    const victim = leader ?? this.#one();
     await this.#kinds[kind](victim);
+  }
+
+  #one(): KeptMember {
+    return this.#dice.one(this.all as [KeptMember, ...KeptMember[]]);
   }
 
   async #leader(except?: KeptMember): Promise<KeptMember | undefined> {
@@ -162,9 +185,19 @@ export class Members implements Disturbed {
   }
 
   /** Waits until another member leads, and clients had some time to ask it. */
-  async #without(victim: KeptMember): Promise<void> {
+  async #without(victim: KeptMember, disable: () => void): Promise<void> {
+    const { promise, resolve } = withResolvers();
+    // While a change waits for the log, every read waits with it. A stale one shows only where no change came.
+    victim.isOnlyRead = this.#dice.chance(50);
+    if (victim.isOnlyRead) {
+      this.#quiet = promise;
+      await vi.waitFor(() => expect(this.#changing).toBe(0), { timeout: hang, interval: 5 });
+    }
+    disable();
     await vi.waitFor(async () => expect(await this.#leader(victim)).toBeDefined(), { timeout: hang, interval: 20 });
-    await sleep(this.#dice.below(500));
+    resolve();
+    await sleep(100 + this.#dice.below(500));
+    victim.isOnlyRead = false;
   }
 
   /** Throws unless all members run, and know the same leader. */

@@ -17,8 +17,8 @@ export interface Disturbed {
   /** The number of histories of a round, and how often it is disturbed in one. */
   readonly atOnce: number;
   readonly disturbances: number;
-  /** Resolves when clients may ask. */
-  up(): Promise<void>;
+  /** Resolves when clients may send a request with this method. */
+  up(method: string): Promise<void>;
   /** Resolves when every disturbance is over. */
   settled(): Promise<void>;
   /** Replaces the planned faults. */
@@ -101,7 +101,7 @@ function clientOf(service: Disturbed, { history }: Scene, number: number, asked:
     dice,
     mark: () => `c${number}-${++marks}`,
     async ask(input, request, outputOf) {
-      await service.up();
+      await service.up(request[0]);
       asked();
       return history.record({ client: number, object, key, input }, () => service.call(...request), outputOf);
     },

@@ -16,7 +16,7 @@ import { contentsOf } from "./copies.ts";
 const seed = process.env["SEED"] ?? "20260101";
 const count = Number(process.env["COUNT"] ?? (isThorough ? 1000 : 20));
 /** The number of histories in which a bug must be found. */
-const most = 100;
+const most = 200;
 
 const contentsAt = ({ all }: Members) =>
   all.map(({ data }) => {
