@@ -167,6 +167,27 @@ export default defineConfig({
         },
       },
       {
+        // The specification tests against several members: their service is a leader, and a standby gets every request.
+        resolve: {
+          alias: [
+            {
+              find: /^\.\.\/support\/startService\.ts$/,
+              replacement: join(import.meta.dirname, "test/service/replication/spec/startService.ts"),
+            },
+          ],
+        },
+        test: {
+          name: "members",
+          include: isThorough ? ["test/service/spec/*.test.ts"] : [],
+          maxWorkers,
+          setupFiles: ["test/support/newRun.ts"],
+          isolate: false,
+          testTimeout: wholeTest,
+          hookTimeout: wholeTest,
+          expect: { poll: { timeout: hang } },
+        },
+      },
+      {
         // The Kubernetes runtime on a real control plane, which takes minutes to build.
         test: {
           name: "kubernetes",

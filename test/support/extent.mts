@@ -20,7 +20,7 @@ const onlyInAll: readonly string[] = [
     "e2e/{automation,canary,configuration,consoleCode,conversion,database,drift,engineOptions,faults,functions,hooks,importFrom}",
   ],
   ...[
-    "e2e/{interrupted,interruptions,keepsRunning,killedSteps,local,organization,packageAdd,plugin,promotionBack,promotionWorkflows}",
+    "e2e/{interrupted,interruptions,keepsRunning,killedSteps,local,members,organization,packageAdd,plugin,promotionBack,promotionWorkflows}",
   ],
   ...["e2e/{refreshBeforeUpdate,release,releaseLanguages,repairs,replaced,together,tracing,undoReplacement}"],
   ...["e2e/{userSettings,volumes,writeOnly}"],

@@ -169,7 +169,7 @@ export class Members implements Disturbed {
     if (this.#next.length === 0) this.#next = [...kinds];
     const [kind = "kill"] = this.#next.splice(dice.below(this.#next.length), 1);
     // Mostly the leader, if there is one.
-    const leader = dice.chance(80) ? await this.#leader() : undefined;
+    const leader = dice.chance(80) ? await this.leader() : undefined;
     const victim = leader ?? this.#one();
     await this.#kinds[kind](victim);
   }
@@ -178,7 +178,8 @@ export class Members implements Disturbed {
     return this.#dice.one(this.all as [KeptMember, ...KeptMember[]]);
   }
 
-  async #leader(except?: KeptMember): Promise<KeptMember | undefined> {
+  /** The member that says it leads, except for one; undefined if there is none. */
+  async leader(except?: KeptMember): Promise<KeptMember | undefined> {
     for (const one of this.all)
       if (one !== except && one.running && (await standing(one.running))?.role === "leader") return one;
     return undefined;
@@ -194,7 +195,7 @@ export class Members implements Disturbed {
       await vi.waitFor(() => expect(this.#changing).toBe(0), { timeout: hang, interval: 5 });
     }
     disable();
-    await vi.waitFor(async () => expect(await this.#leader(victim)).toBeDefined(), { timeout: hang, interval: 20 });
+    await vi.waitFor(async () => expect(await this.leader(victim)).toBeDefined(), { timeout: hang, interval: 20 });
     resolve();
     await sleep(100 + this.#dice.below(500));
     victim.isOnlyRead = false;
