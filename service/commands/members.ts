@@ -10,7 +10,9 @@ import { keyFileOption, requireStoreUrl, storeOption, type StoreFlags } from "./
 
 async function list(_: StoreFlags, command: Command): Promise<void> {
   const { withMembers } = await import("../local/sharedStore.ts");
-  const [members, end] = await withMembers(requireStoreUrl(command), (log) => Promise.all([log.members(), log.end()]));
+  const [members, end] = await withMembers(requireStoreUrl(command), (log) =>
+    Promise.all([log.members(), log.extent()]),
+  );
   const rows = members.map(({ agoMs, ...member }) => ({
     ...member,
     behind: Math.max(0, end.seq - member.seq),

@@ -1,7 +1,7 @@
 // Changes that commands of a member's computer make, such as tokens: the leader makes them in its store.
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Context } from "../context.ts";
-import { decode, DoesNotApply, makeChanges } from "../replication/changes.ts";
+import { decode, makeChanges } from "../replication/changes.ts";
 import { refuse } from "../refusal.ts";
 import type { MemberKey } from "./memberKey.ts";
 
@@ -38,12 +38,8 @@ export function addChangesRoute(app: FastifyInstance, { store }: Context, key: M
     if (!isSigned(key, request, changes, Date.now()))
       throw refuse(401, "the request is not signed with the key of the members");
     const recorded = await decode(changes);
-    try {
-      await store.write(() => makeChanges(store.db, recorded));
-    } catch (error) {
-      if (!(error instanceof DoesNotApply)) throw error;
-      throw refuse(409, "the store has changed meanwhile; try again");
-    }
+    const fits = await store.write(() => makeChanges(store.db, recorded));
+    if (!fits) throw refuse(409, "the store has changed meanwhile; try again");
     return reply.status(204).send();
   });
 }

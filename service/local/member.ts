@@ -183,10 +183,7 @@ class MemberProcess {
 
   /** Looks how long the log is, and what it has. */
   async #measure(): Promise<void> {
-    const [{ seq: endSeq }, { size: logBytes, snapshots }] = await Promise.all([
-      this.#joined.log.end(),
-      this.#joined.log.extent(),
-    ]);
+    const { seq: endSeq, size: logBytes, snapshots } = await this.#joined.log.extent();
     this.#measured = { endSeq, logBytes, snapshots: snapshots.length };
   }
 

@@ -41,7 +41,7 @@ export const openStore = async (url: string, key: Uint8Array): Promise<Log> =>
   new SealedLog(await openLog(url), key, systemRandom());
 
 /** Uses what members know of each other, for which no key is needed. */
-export async function withMembers<T>(url: string, use: (log: Members & Pick<Log, "end">) => Promise<T>): Promise<T> {
+export async function withMembers<T>(url: string, use: (log: Members & Pick<Log, "extent">) => Promise<T>): Promise<T> {
   const log = await openLog(url);
   try {
     return await use(log);

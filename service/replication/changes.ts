@@ -151,7 +151,7 @@ export function apply(db: DatabaseSync, position: Position, recorded: Recorded):
   if (position.seq !== seq + 1) throw new DoesNotApply(`entry ${position.seq} does not follow entry ${seq}`);
   db.exec("BEGIN IMMEDIATE");
   try {
-    makeChanges(db, recorded);
+    if (!makeChanges(db, recorded)) throw new DoesNotApply(`entry ${position.seq} does not fit this copy`);
     movePosition(db, position);
     db.exec("COMMIT");
   } catch (error) {
@@ -160,15 +160,12 @@ export function apply(db: DatabaseSync, position: Position, recorded: Recorded):
   }
 }
 
-/**
- * Makes recorded changes, inside a transaction.
- * @throws DoesNotApply if they do not fit; nothing is changed then.
- */
-export function makeChanges(db: DatabaseSync, { changeset, counters }: Recorded): void {
-  const fits =
-    changeset.length === 0 || db.applyChangeset(changeset, { onConflict: () => constants.SQLITE_CHANGESET_ABORT });
-  if (!fits) throw new DoesNotApply("the changes do not fit this copy");
+/** Makes recorded changes, inside a transaction. False if they do not fit; nothing is changed then. */
+export function makeChanges(db: DatabaseSync, { changeset, counters }: Recorded): boolean {
+  const onConflict = () => constants.SQLITE_CHANGESET_ABORT;
+  if (changeset.length > 0 && !db.applyChangeset(changeset, { onConflict })) return false;
   for (const [name, value] of Object.entries(counters)) setCounter(db, name, value);
+  return true;
 }
 
 /** The table of counters has no key that a conflict could be resolved by. */

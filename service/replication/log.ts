@@ -62,6 +62,8 @@ export interface End {
 
 /** How large a log is. */
 export interface Extent {
+  /** Number of the last entry that it shows; 0 if there is none. */
+  readonly seq: number;
   /** Bytes on the disk of the log. */
   readonly size: number;
   /** Bytes of the entries after the latest snapshot. */

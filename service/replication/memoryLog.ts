@@ -89,7 +89,8 @@ export class MemoryLog implements Log {
     const bytesAfter = (seq: number): number =>
       this.#entries.reduce((sum, entry) => sum + (entry.seq > seq ? entry.bytes.length : 0), 0);
     const snapshots = this.#snapshots.map(({ seq, at }) => ({ seq, at }));
-    return { size: bytesAfter(0), bytesSince: bytesAfter(snapshots[0]?.seq ?? 0), snapshots, now: this.#now() };
+    const bytesSince = bytesAfter(snapshots[0]?.seq ?? 0);
+    return { seq: this.#end.seq, size: bytesAfter(0), bytesSince, snapshots, now: this.#now() };
   }
 
   async addSnapshot(snapshot: Snapshot): Promise<void> {

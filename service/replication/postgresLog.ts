@@ -244,15 +244,15 @@ class PostgresLog implements Log {
     const { rows: snapshots } = await this.#query<{ seq: string; at: number }>(
       `SELECT seq, ${millis("min(at)")} AS at FROM (${wholeSnapshots}) AS whole GROUP BY seq ORDER BY seq DESC`,
     );
-    const { rows } = await this.#query<{ size: string; since: string; now: number }>(
-      `SELECT pg_total_relation_size('${logSchema}.log') AS size, ${millis("clock_timestamp()")} AS now,
+    const { rows } = await this.#query<{ seq: string; size: string; since: string; now: number }>(
+      `SELECT (SELECT coalesce(max(seq), 0) FROM ${logSchema}.log) AS seq, pg_total_relation_size('${logSchema}.log') AS size, ${millis("clock_timestamp()")} AS now,
          (SELECT coalesce(sum(octet_length(bytes)), 0) FROM ${logSchema}.log WHERE seq > $1) AS since`,
       snapshots[0]?.seq ?? 0,
     );
-    const { size, since, now } = rows[0] ?? { size: 0, since: 0, now: 0 };
+    const { seq, size, since, now } = rows[0] ?? { seq: 0, size: 0, since: 0, now: 0 };
     return {
-      ...{ size: Number(size), bytesSince: Number(since), now },
-      snapshots: snapshots.map(({ seq, at }) => ({ seq: Number(seq), at })),
+      ...{ seq: Number(seq), size: Number(size), bytesSince: Number(since), now },
+      snapshots: snapshots.map((one) => ({ seq: Number(one.seq), at: one.at })),
     };
   }
 

@@ -11,6 +11,7 @@ import { expect } from "vitest";
 import type { Clock } from "../../../../service/index.ts";
 import { connectionLimits } from "../../../../service/http/connections.ts";
 import { Front } from "../../../../service/http/front.ts";
+import { MemberKey } from "../../../../service/http/memberKey.ts";
 import { catchUp } from "../../../../service/replication/catchUp.ts";
 import { LeaderLog } from "../../../../service/replication/leaderLog.ts";
 import { MemoryLog } from "../../../../service/replication/memoryLog.ts";
@@ -23,7 +24,7 @@ export type { TestService };
 // Longer than any test: the leader never loses it.
 const leaseMs = 3600_000;
 
-async function startFront(key: Uint8Array): Promise<{ readonly front: Front; readonly url: string }> {
+async function startFront(key: MemberKey): Promise<{ readonly front: Front; readonly url: string }> {
   const limits = connectionLimits({}, false);
   const front = new Front({ limits, tls: undefined, key, answerSelf: () => false });
   front.server.listen(0, "127.0.0.1");
@@ -54,7 +55,7 @@ async function requireEqualCopy({ service: { context } }: TestService, log: Memo
 export async function startService<C extends Clock | undefined = undefined>(
   options: Parameters<typeof startAlone<C>>[0] = {},
 ): Promise<TestService<C>> {
-  const key = randomBytes(32);
+  const key = new MemberKey(randomBytes(32));
   const [leader, standby, other] = await Promise.all([startFront(key), startFront(key), startFront(key)]);
   const log = new MemoryLog(() => performance.now());
   const epoch = (await log.takeOver(0, { id: "leader", address: leader.url }, leaseMs)) ?? 0;
