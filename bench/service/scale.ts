@@ -135,7 +135,7 @@ async function fill(side: Side): Promise<void> {
   );
   say(`${side.name}: created, ${perSecond.toFixed(0)}/s`);
   let waiting = true;
-  while (waiting) waiting = / state="(creating|created|starting)"\} [1-9]/.test(await side.get("/metrics"));
+  while (waiting) waiting = /[{,]state="(creating|created|starting)"\} [1-9]/.test(await side.get("/metrics"));
 }
 
 /** Tells the system to drop its copy of the database in memory, as after a restart of the computer. */
