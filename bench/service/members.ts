@@ -10,6 +10,7 @@ import { parseArgs } from "node:util";
 import { logSchema } from "../../service/replication/postgresLog.ts";
 import { storeFile } from "../../service/store/database.ts";
 import { startPostgres, type TestPostgres } from "../../test/service/replication/postgres.ts";
+import { processorMs } from "../processes.ts";
 import { ask } from "./ask.ts";
 import { start, stop, type Local } from "./command.ts";
 import { load, type Load } from "./load.ts";
@@ -129,31 +130,53 @@ async function settled(local: Local): Promise<void> {
   while (/[{,]state="(creating|created|starting)"\} [1-9]/.test(await ask(local, "/metrics"))) await sleep(50);
 }
 
-/** Puts a single process, the leader and a standby in turn under the same load. Returns the median of each. */
-async function inTurn(sides: readonly Local[], measure: (side: Local, at: number) => Promise<number>) {
-  const found = sides.map((): number[] => []);
-  for (let round = 0; round < rounds; round++)
-    for (const [at, side] of sides.entries()) found[at]?.push(await measure(side, at));
-  return found.map(median) as [single: number, leader: number, standby: number];
+/** Requests per second, and the processor time of all members for each: other programs hardly change the latter. */
+interface Figures {
+  readonly rate: number;
+  readonly micros: number;
 }
 
-const ratio = (one: number, other: number): string => `${(one / other).toFixed(2)} of a single process`;
+/** Puts a single process, the leader and a standby in turn under the same load. Returns the medians of each. */
+async function inTurn(sides: readonly Local[], measure: (side: Local, at: number) => Promise<number>) {
+  const found = sides.map((): Figures[] => []);
+  for (let round = 0; round < rounds; round++)
+    for (const [at, side] of sides.entries()) {
+      const before = sides.map(({ pid }) => processorMs(pid) ?? 0);
+      const rate = await measure(side, at);
+      const used = sides.map(({ pid }, i) => (processorMs(pid) ?? 0) - (before[i] ?? 0));
+      const busy = at === 0 ? (used[0] ?? 0) : used.slice(1).reduce((sum, ms) => sum + ms, 0);
+      found[at]?.push({ rate, micros: (busy * 1000) / (rate * seconds) });
+    }
+  const middle = (of: (one: Figures) => number): number[] => found.map((all) => median(all.map(of)));
+  return { rates: middle(({ rate }) => rate), micros: middle(({ micros }) => micros) };
+}
+
+/** Reports what a single process, the leader and a standby reached, in this order. */
+function compare(what: string, { rates, micros }: Awaited<ReturnType<typeof inTurn>>, aims: readonly string[]): void {
+  const [alone = 1, ofAlone = 1] = [rates[0], micros[0]];
+  for (const [i, side] of ["a single process", "the leader", "through a standby"].entries()) {
+    const [rate = 0, micro = 0] = [rates[i], micros[i]];
+    const ratios = i === 0 ? ["", ""] : [rate / alone, micro / ofAlone].map((ratio) => ` (${ratio.toFixed(2)})`);
+    report(
+      `${what}, ${side}`,
+      `${rate}/s${ratios[0]}, ${micro.toFixed(0)} µs of processors${ratios[1]}`,
+      aims[i] ?? "",
+    );
+  }
+}
 
 /** A single process, the leader and a standby. */
 type Sides = readonly [single: Local, leader: Local, standby: Local];
 
 async function reading(sides: Sides, paths: Readonly<Record<"single" | "members", string>>): Promise<void> {
-  const [single, leader, standby] = await inTurn(sides, ({ url, token }, at) =>
-    perSecond({ url: `${url}${at === 0 ? paths.single : paths.members}`, token }),
-  );
-  report("reads, a single process", `${single}/s`, "");
-  report("reads, the leader", `${leader}/s, ${ratio(leader, single)}`, "≥ 0.95");
-  report("reads, through a standby", `${standby}/s, ${ratio(standby, single)}`, "≥ 0.5");
+  const read = ({ url, token }: Local, at: number): Promise<number> =>
+    perSecond({ url: `${url}${at === 0 ? paths.single : paths.members}`, token });
+  compare("reads", await inTurn(sides, read), ["", "≥ 0.95", "≥ 0.5"]);
 }
 
 async function creating(sides: Sides, members: Members): Promise<void> {
   let [created, bytes, entries] = [0, 0, 0];
-  const [single, leader, standby] = await inTurn(sides, async ({ url, token }, at) => {
+  const found = await inTurn(sides, async ({ url, token }, at) => {
     const before = await members.log();
     const rate = await perSecond({
       ...{ url: `${url}/v1/apps/created/machines`, token, body },
@@ -167,9 +190,7 @@ async function creating(sides: Sides, members: Members): Promise<void> {
     entries += after.seq - before.seq;
     return rate;
   });
-  report("creates, a single process", `${single}/s`, "");
-  report("creates, the leader", `${leader}/s, ${ratio(leader, single)}`, "≥ 0.8");
-  report("creates, through a standby", `${standby}/s, ${ratio(standby, single)}`, "");
+  compare("creates", found, ["", "≥ 0.8", ""]);
   const perEntry = `${(created / entries).toFixed(1)} creates in an entry`;
   report("log for each create, until it is started", `${(bytes / created).toFixed(0)} bytes, ${perEntry}`, "");
 }

@@ -201,7 +201,12 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   });
   const { store } = options.context;
   // A leader whose lease may have ended may have read what is no longer true.
-  if (store.isLogged) app.addHook("onSend", async () => store.unsure);
+  if (store.isLogged)
+    app.addHook("onSend", (_request, _reply, _payload, done) => {
+      const { unsure } = store;
+      if (unsure) void unsure.then(() => done());
+      else done();
+    });
   app.setErrorHandler(sendError);
   for (const { row, rule } of routes) {
     app.route({

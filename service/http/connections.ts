@@ -68,7 +68,8 @@ export function limitedServer(handler: RequestListener, limits: ConnectionLimits
   return server;
 }
 
-const hasBody = ({ headers }: IncomingMessage): boolean =>
+/** Whether a request has a body. */
+export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
 
 /** Closes connections that exceed the limits, but never one with a request in progress. */

@@ -2,15 +2,15 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { rootCertificates } from "node:tls";
-import { Agent, request as send } from "undici";
+import { Agent } from "undici";
+import { isSame } from "../crypto/isSame.ts";
 import { forwardedFrom } from "../requestAddress.ts";
 import { withResolvers } from "../withResolvers.ts";
-import { bodyLimit, refuseConnections } from "./app.ts";
+import { refuseConnections } from "./app.ts";
 import type { MemberKey } from "./memberKey.ts";
 import { limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
+import { Attempt, bodyOf, clientHeader, forwardedHeaders, refusedHeader } from "./forwarding.ts";
 
 /** What a front needs. */
 export interface FrontOptions {
@@ -31,14 +31,8 @@ const repeatMs = 500;
 const pauseMs = 50;
 const connectMs = 1000;
 
-/** The header by which a member says from which client a request comes. */
-const clientHeader = "machines-client";
-/** By which a leader that ends says that it did nothing for a request. */
-const refusedHeader = "machines-not-accepted";
-
-/** Headers of one connection, not of the request. */
-const ofConnection = ["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"];
-const notForwarded: ReadonlySet<string> = new Set([...ofConnection, "expect", clientHeader]);
+// Clients whose signature is kept.
+const mostClients = 1000;
 
 /** Errors of a connection that was never made: the request was not sent. */
 const notSent: ReadonlySet<string> = new Set([
@@ -51,11 +45,11 @@ const codeOf = (error: unknown): string => (error instanceof Error && "code" in 
 interface Taken {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly body: Buffer;
+  readonly body: Buffer | null;
   /** The member that has it now. */
   to: string | undefined;
-  /** Ends the request to that member. */
-  controller: AbortController;
+  /** The request to that member. */
+  attempt: Attempt;
 }
 
 /** Where requests go now. */
@@ -71,6 +65,8 @@ export class Front {
   /** Connections of other members. */
   readonly #members = new Set<Socket>();
   readonly #forwarded = new Set<Taken>();
+  /** What is said of clients, by their address. */
+  readonly #saying = new Map<string, string>();
   #target: Target | undefined;
   #changed = withResolvers();
   #finished = withResolvers();
@@ -82,11 +78,11 @@ export class Front {
   constructor(options: FrontOptions) {
     const { limits, tls } = options;
     this.#options = options;
-    this.server = limitedServer((request, response) => void this.#take(request, response), limits, tls);
+    this.server = limitedServer((request, response) => this.#take(request, response), limits, tls);
     this.server.on("clientError", refuseConnections());
     // Answers may take long, and streams never end. Members of one service may have the same certificate.
     const ca = tls && { ca: [...rootCertificates, tls.cert] };
-    const waits = { headersTimeout: 0, bodyTimeout: 0 };
+    const waits = { headersTimeout: 0, bodyTimeout: 0, allowH2: false };
     this.#connect = { ...waits, connect: { timeout: connectMs, ...ca }, connections: limits.most };
     this.#agent = new Agent(this.#connect);
   }
@@ -114,8 +110,8 @@ export class Front {
     this.#agent = new Agent(this.#connect);
     const stale = [...this.#forwarded].filter(({ to }) => to !== address);
     const giveUp = (isIt: (taken: Taken) => boolean, ms: number): void => {
-      const controllers = stale.filter(isIt).map(({ controller }) => controller);
-      setTimeout(() => controllers.forEach((one) => one.abort()), ms).unref();
+      const attempts = stale.filter(isIt).map(({ attempt }) => attempt);
+      setTimeout(() => attempts.forEach((one) => one.giveUp()), ms).unref();
     };
     giveUp(({ request }) => canRepeat(request), repeatMs);
     giveUp(({ request }) => !canRepeat(request), patienceMs);
@@ -157,31 +153,38 @@ export class Front {
     this.#changed = withResolvers();
   }
 
-  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  #take(request: IncomingMessage, response: ServerResponse): void {
     this.#readClient(request);
     if (this.#isLeaving) response.setHeader("connection", "close");
     const target = this.#target;
     if (this.#options.answerSelf(request, response)) return;
     if (target && "handler" in target && !this.#isEnding) return target.handler(request, response);
-    try {
-      await this.#forward(request, response);
-    } catch {
-      // The leader may have done what was asked, or the client has gone: nothing that is said would be certain.
-      request.socket.destroy();
-    }
+    // The leader may have done what was asked, or the client has gone: nothing that is said would be certain.
+    void this.#forward(request, response).catch(() => request.socket.destroy());
   }
 
   /** Believes which client a request comes from if another member says it. */
   #readClient(request: IncomingMessage): void {
     const said = request.headers[clientHeader];
     if (typeof said !== "string") return;
-    const [client = "", signature = ""] = said.split(" ");
-    if (!this.#options.key.isValid("client", client, signature)) return;
+    const client = said.slice(0, said.indexOf(" "));
+    if (!isSame(said, this.#sayingOf(client))) return;
     Object.assign(request, { [forwardedFrom]: client });
     const { socket } = request;
     if (this.#members.has(socket)) return;
     this.#members.add(socket);
     socket.once("close", () => this.#members.delete(socket));
+  }
+
+  /** What members say of a client. */
+  #sayingOf(client: string): string {
+    let saying = this.#saying.get(client);
+    if (saying === undefined) {
+      saying = `${client} ${this.#options.key.sign("client", client)}`;
+      if (this.#saying.size === mostClients) this.#saying.clear();
+      this.#saying.set(client, saying);
+    }
+    return saying;
   }
 
   async #forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -191,15 +194,14 @@ export class Front {
     if (this.#target && "handler" in this.#target && !this.#isEnding) return this.#target.handler(request, response);
     const body = await bodyOf(request);
     if (body === undefined) return tooLarge(response);
-    const taken: Taken = { request, response, body, to: undefined, controller: new AbortController() };
+    const taken: Taken = { request, response, body, to: undefined, attempt: new Attempt(response) };
     this.#forwarded.add(taken);
     response.once("close", () => {
       this.#forwarded.delete(taken);
-      taken.controller.abort();
+      taken.attempt.giveUp();
     });
     while (performance.now() < until && !this.#isEnding) {
-      const answer = this.#target && (await this.#ask(this.#target, taken));
-      if (answer) return pipeline(answer, response);
+      if (this.#target && (await this.#ask(this.#target, taken))) return;
       await this.#change(this.#target ? pauseMs : until - performance.now());
     }
     refuse(response);
@@ -219,39 +221,21 @@ export class Front {
     clearTimeout(timer);
   }
 
-  /** Sends a request to the leader, and begins its answer. Undefined if it had no effect, or can be sent again. */
-  async #ask(target: Target, taken: Taken): Promise<Readable | undefined> {
+  /** Has a request answered by the leader. False if it had no effect, or can be sent again. */
+  async #ask(target: Target, taken: Taken): Promise<boolean> {
     const { request, response, body } = taken;
     const { method = "GET", url = "/", rawHeaders, socket } = request;
     // This member may lead now, but it has read the request already.
     taken.to = "address" in target ? target.address : this.#ownAddress;
-    taken.controller = new AbortController();
+    taken.attempt = new Attempt(response);
+    const headers = forwardedHeaders(rawHeaders);
+    headers.push(clientHeader, this.#sayingOf(socket.remoteAddress ?? ""));
     try {
-      const client = socket.remoteAddress ?? "";
-      const answer = await send(new URL(url, taken.to), {
-        dispatcher: this.#agent,
-        method,
-        headers: [
-          ...forwardedHeaders(rawHeaders),
-          clientHeader,
-          `${client} ${this.#options.key.sign("client", client)}`,
-        ],
-        body: body.length === 0 ? null : body,
-        signal: taken.controller.signal,
-      });
-      const { [refusedHeader]: refused, ...headers } = answer.headers;
-      if (refused !== undefined) {
-        await answer.body.dump();
-        return undefined;
-      }
-      for (const name of ofConnection) delete headers[name];
-      response.writeHead(answer.statusCode, headers as Record<string, string | string[]>);
-      // A held stream begins before its first event.
-      response.flushHeaders();
-      return answer.body;
+      return await taken.attempt.send(this.#agent, { origin: taken.to, path: url, method, headers, body });
     } catch (error) {
-      if (response.closed || !(notSent.has(codeOf(error)) || canRepeat(request))) throw error;
-      return undefined;
+      const isRepeatable = notSent.has(codeOf(error)) || canRepeat(request);
+      if (response.headersSent || response.closed || !isRepeatable) throw error;
+      return false;
     }
   }
 
@@ -263,24 +247,6 @@ export class Front {
 
 /** Whether a request changes nothing, however often it is sent. */
 const canRepeat = ({ method }: IncomingMessage): boolean => method === "GET" || method === "HEAD";
-
-/** The headers of a request, in pairs, without those of its connection. */
-function forwardedHeaders(raw: readonly string[]): string[] {
-  const pairs = raw.flatMap((name, i) => (i % 2 === 0 ? [[name, raw[i + 1] ?? ""]] : []));
-  return pairs.filter(([name = ""]) => !notForwarded.has(name.toLowerCase())).flat();
-}
-
-/** The whole body of a request; undefined if it is longer than any may be. */
-async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
-  const parts: Buffer[] = [];
-  let length = 0;
-  // A client that still writes would not read the refusal, so the rest is read, too.
-  for await (const part of request as AsyncIterable<Buffer>) {
-    length += part.length;
-    if (length <= bodyLimit) parts.push(part);
-  }
-  return length <= bodyLimit ? Buffer.concat(parts) : undefined;
-}
 
 function refuse(response: ServerResponse): void {
   const text = JSON.stringify({ error: "no member of the service leads; nothing was changed, try again" });

@@ -58,6 +58,9 @@ test("every member answers every request, and says who leads", async () => {
   expect(refused.status).toBe(422);
   expect((await fetch(`${standby.url}/v1/apps`)).status).toBe(401);
   expect((await call("GET", "/apps/none")).headers.get("svc-request-id")).toMatch(/\w/);
+  // A path that looks like another host's URL is a path.
+  const [here, there] = await Promise.all([standby, leader].map(({ url }) => fetch(`${url}//127.0.0.1:1/v1/apps`)));
+  expect([here?.status, await here?.text()]).toEqual([there?.status, await there?.text()]);
   const huge = await call("POST", "/apps", { name: "x".repeat(5 * 2 ** 20) });
   expect([huge.status, huge.body]).toEqual([413, { error: "Request body is too large" }]);
 });
