@@ -107,6 +107,9 @@ function runtimeHost(
     },
     drained: (machine) => proxy()?.drained(machine),
     settled: settling(store),
+    get unsure() {
+      return store.unsure;
+    },
     get dataId() {
       return (dataId ??= dataIdOf(folder, random));
     },

@@ -1,6 +1,7 @@
 // The command that prints what runs the service in a Kubernetes cluster.
-import { Option, type Command } from "commander";
-import { manifest } from "../local/kubernetesManifest.ts";
+import { InvalidArgumentError, Option, type Command } from "commander";
+import { manifest, type Members } from "../local/kubernetesManifest.ts";
+import { Problem } from "../local/problem.ts";
 import { print } from "./print.ts";
 
 interface Flags {
@@ -9,6 +10,21 @@ interface Flags {
   readonly storage: string;
   readonly storageClass?: string;
   readonly ingressClass?: string;
+  readonly replicas?: number;
+  readonly storeSecret?: string;
+}
+
+function membersOf({ replicas, storeSecret }: Flags): { readonly members?: Members } {
+  if (storeSecret !== undefined) return { members: { replicas: replicas ?? 3, secret: storeSecret } };
+  if (replicas === undefined || replicas === 1) return {};
+  throw new Problem(
+    "--replicas needs --store-secret, the Secret with the URL and the key of the database that the members share",
+  );
+}
+
+function countOf(text: string): number {
+  if (!/^[1-9]\d{0,2}$/.test(text)) throw new InvalidArgumentError("It must be a number from 1 to 999.");
+  return Number(text);
 }
 
 /** Adds the commands for Kubernetes. */
@@ -22,7 +38,15 @@ export function addKubernetes(program: Command): void {
     .option("--storage <size>", "size of the volume with the data", "10Gi")
     .option("--storage-class <name>", "class of this volume (default: that of the cluster)")
     .option("--ingress-class <name>", "class of the Ingresses for hostnames (default: that of the cluster)")
+    .addOption(
+      new Option(
+        "--store-secret <name>",
+        "Secret with the url and the key of a database that several members share",
+      ).conflicts(["storage", "storageClass"]),
+    )
+    .option("--replicas <count>", "number of members, with --store-secret (default: 3)", countOf)
     .action((options: Flags) => {
-      for (const object of manifest(options)) print(`---\n${JSON.stringify(object, undefined, 2)}`);
+      for (const object of manifest({ ...options, ...membersOf(options) }))
+        print(`---\n${JSON.stringify(object, undefined, 2)}`);
     });
 }

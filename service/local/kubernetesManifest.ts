@@ -1,7 +1,9 @@
-// What runs the service in a Kubernetes cluster: one Pod with a volume, and the rights that the Kubernetes runtime needs.
+// What runs the service in a Kubernetes cluster: one Pod with a volume, or several members that share a database, and the rights that
+// the Kubernetes runtime needs.
 
 const name = "machines-service";
 const port = 4280;
+const labels = { "app.kubernetes.io/name": name };
 
 /** What a manifest depends on. */
 export interface ManifestOptions {
@@ -12,6 +14,15 @@ export interface ManifestOptions {
   readonly storageClass?: string;
   /** Class of the Ingresses for hostnames. */
   readonly ingressClass?: string;
+  /** Several members instead of one process with a volume. */
+  readonly members?: Members;
+}
+
+/** The members of a service. */
+export interface Members {
+  readonly replicas: number;
+  /** Name of the Secret with the URL of their database (`url`) and their key (`key`). */
+  readonly secret: string;
 }
 
 const watched = ["list", "watch", "create", "patch", "delete"];
@@ -35,14 +46,8 @@ const rules = [
 ];
 
 /** The objects, in the order in which they are to be created. */
-export function manifest({
-  image,
-  namespace,
-  storage,
-  storageClass,
-  ingressClass,
-}: ManifestOptions): readonly object[] {
-  const labels = { "app.kubernetes.io/name": name };
+export function manifest(options: ManifestOptions): readonly object[] {
+  const { namespace, members } = options;
   const metadata = { name, namespace, labels };
   const rbac = "rbac.authorization.k8s.io";
   const roleOf = (kind: string) => ({ apiGroup: rbac, kind, name });
@@ -60,83 +65,156 @@ export function manifest({
       roleRef: { ...roleOf("ClusterRole"), name: ofCluster.name },
       subjects,
     },
-    {
-      apiVersion: `${rbac}/v1`,
-      kind: "Role",
-      metadata,
-      rules: [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get", "create", "update"] }],
-    },
-    { apiVersion: `${rbac}/v1`, kind: "RoleBinding", metadata, roleRef: roleOf("Role"), subjects },
+    // The leadership of a member replaces the lease.
+    ...(members
+      ? []
+      : [
+          {
+            apiVersion: `${rbac}/v1`,
+            kind: "Role",
+            metadata,
+            rules: [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get", "create", "update"] }],
+          },
+          { apiVersion: `${rbac}/v1`, kind: "RoleBinding", metadata, roleRef: roleOf("Role"), subjects },
+        ]),
     {
       apiVersion: "v1",
       kind: "Service",
       metadata,
       spec: { selector: labels, ports: [{ name: "http", port, targetPort: "http" }] },
     },
+    ...(members ? runMembers(options, members, metadata) : [runAlone(options, metadata)]),
+  ];
+}
+
+/** One process: its volume belongs to one Pod, which the cluster never starts twice. */
+function runAlone({ storage, storageClass, ...options }: ManifestOptions, metadata: object): object {
+  const nothing = { args: [], env: [], mounts: [], volumes: [], container: {} };
+  return {
+    apiVersion: "apps/v1",
+    kind: "StatefulSet",
+    metadata,
+    spec: {
+      serviceName: name,
+      replicas: 1,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: podOf(options, nothing) },
+      volumeClaimTemplates: [
+        {
+          metadata: { name: "data" },
+          spec: {
+            // No other Pod can have it, not even on the same node.
+            accessModes: ["ReadWriteOncePod"],
+            resources: { requests: { storage } },
+            ...(storageClass === undefined ? {} : { storageClassName: storageClass }),
+          },
+        },
+      ],
+    },
+  };
+}
+
+/**
+ * Several members. They are a Deployment: their data are in the database, so a Pod needs no volume and no name of its own, and one whose
+ * node is lost is replaced at once, which a StatefulSet does only after the node has come back or was removed.
+ */
+function runMembers(options: ManifestOptions, { replicas, secret }: Members, metadata: object): readonly object[] {
+  const spread = (topologyKey: string) => ({
+    ...{ maxSkew: 1, topologyKey, whenUnsatisfiable: "ScheduleAnyway", labelSelector: { matchLabels: labels } },
+  });
+  const pod = podOf(options, {
+    args: ["--key-file", "/store/key", "--advertise", `http://$(POD_IP):${port}`],
+    env: [
+      { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } },
+      // No argument, because others on the node can read those.
+      { name: "MACHINES_SERVICE_STORE", valueFrom: { secretKeyRef: { name: secret, key: "url" } } },
+    ],
+    mounts: [{ name: "key", mountPath: "/store", readOnly: true }],
+    volumes: [
+      { name: "data", emptyDir: {} },
+      { name: "key", secret: { secretName: secret, items: [{ key: "key", path: "key" }], defaultMode: 0o440 } },
+    ],
+    // Clients need a moment to notice that a Pod ends: until then it answers them, and only then it hands over.
+    container: { lifecycle: { preStop: { exec: { command: ["node", "-e", "setTimeout(() => {}, 3000)"] } } } },
+  });
+  return [
     {
       apiVersion: "apps/v1",
-      kind: "StatefulSet",
+      kind: "Deployment",
       metadata,
       spec: {
-        serviceName: name,
-        replicas: 1,
+        replicas,
         selector: { matchLabels: labels },
+        // A new member follows before an old one ends.
+        strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
         template: {
           metadata: { labels },
           spec: {
-            serviceAccountName: name,
-            terminationGracePeriodSeconds: 30,
-            securityContext: {
-              runAsNonRoot: true,
-              runAsUser: 1000,
-              runAsGroup: 1000,
-              fsGroup: 1000,
-              seccompProfile: { type: "RuntimeDefault" },
-            },
-            containers: [
-              {
-                name,
-                image,
-                command: ["machines-service", "start"],
-                // Clients in the cluster reach it without TLS; put an Ingress with TLS before it for others.
-                args: [
-                  ...["--data", "/data/service", "--runtime", "kubernetes"],
-                  ...["--listen", `0.0.0.0:${port}`, "--allow-remote"],
-                  ...(ingressClass === undefined ? [] : ["--ingress-class", ingressClass]),
-                ],
-                env: [{ name: "HOME", value: "/data" }],
-                ports: [{ name: "http", containerPort: port }],
-                // It waits for the lease of a Pod that was killed, and reads its whole database.
-                startupProbe: { httpGet: { path: "/healthz", port: "http" }, periodSeconds: 1, failureThreshold: 300 },
-                livenessProbe: { httpGet: { path: "/healthz", port: "http" } },
-                readinessProbe: { httpGet: { path: "/readyz", port: "http" }, periodSeconds: 2 },
-                resources: { requests: { cpu: "500m", memory: "512Mi" }, limits: { memory: "2Gi" } },
-                securityContext: {
-                  allowPrivilegeEscalation: false,
-                  readOnlyRootFilesystem: true,
-                  capabilities: { drop: ["ALL"] },
-                },
-                volumeMounts: [
-                  { name: "data", mountPath: "/data" },
-                  { name: "temporary", mountPath: "/tmp" },
-                ],
-              },
-            ],
-            volumes: [{ name: "temporary", emptyDir: {} }],
+            ...pod,
+            topologySpreadConstraints: [spread("kubernetes.io/hostname"), spread("topology.kubernetes.io/zone")],
           },
         },
-        volumeClaimTemplates: [
-          {
-            metadata: { name: "data" },
-            spec: {
-              // No other Pod can have it, not even on the same node.
-              accessModes: ["ReadWriteOncePod"],
-              resources: { requests: { storage } },
-              ...(storageClass === undefined ? {} : { storageClassName: storageClass }),
-            },
-          },
-        ],
       },
     },
+    {
+      apiVersion: "policy/v1",
+      kind: "PodDisruptionBudget",
+      metadata,
+      spec: { maxUnavailable: 1, selector: { matchLabels: labels } },
+    },
   ];
+}
+
+/** What the Pod of a process alone and that of a member differ in. */
+interface Particulars {
+  readonly args: readonly string[];
+  readonly env: readonly object[];
+  readonly mounts: readonly object[];
+  readonly volumes: readonly object[];
+  /** Further fields of the container. */
+  readonly container: object;
+}
+
+function podOf({ image, ingressClass }: Pick<ManifestOptions, "image" | "ingressClass">, more: Particulars): object {
+  return {
+    serviceAccountName: name,
+    // A service ends within five seconds; a hand-over takes one more.
+    terminationGracePeriodSeconds: 30,
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: 1000,
+      runAsGroup: 1000,
+      fsGroup: 1000,
+      seccompProfile: { type: "RuntimeDefault" },
+    },
+    containers: [
+      {
+        name,
+        image,
+        command: ["machines-service", "start"],
+        // Clients in the cluster reach it without TLS; put an Ingress with TLS before it for others.
+        args: [
+          ...["--data", "/data/service", "--runtime", "kubernetes"],
+          ...["--listen", `0.0.0.0:${port}`, "--allow-remote"],
+          ...more.args,
+          ...(ingressClass === undefined ? [] : ["--ingress-class", ingressClass]),
+        ],
+        env: [{ name: "HOME", value: "/data" }, ...more.env],
+        ports: [{ name: "http", containerPort: port }],
+        // A process alone waits for the lease of a Pod that was killed, and reads its whole database.
+        startupProbe: { httpGet: { path: "/healthz", port: "http" }, periodSeconds: 1, failureThreshold: 300 },
+        livenessProbe: { httpGet: { path: "/healthz", port: "http" } },
+        readinessProbe: { httpGet: { path: "/readyz", port: "http" }, periodSeconds: 2 },
+        ...more.container,
+        resources: { requests: { cpu: "500m", memory: "512Mi" }, limits: { memory: "2Gi" } },
+        securityContext: {
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ["ALL"] },
+        },
+        volumeMounts: [{ name: "data", mountPath: "/data" }, { name: "temporary", mountPath: "/tmp" }, ...more.mounts],
+      },
+    ],
+    volumes: [{ name: "temporary", emptyDir: {} }, ...more.volumes],
+  };
 }

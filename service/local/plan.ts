@@ -6,6 +6,7 @@ import type { IssuerFactory } from "../runtime/certificateIssuer.ts";
 import type { EngineFactory } from "../runtime/postgresEngine.ts";
 import type { ProxyLimits } from "../proxy/limits.ts";
 import type * as Docker from "../runtime/docker/index.ts";
+import type * as Kubernetes from "../runtime/kubernetes/index.ts";
 import { isResolver } from "../runtime/resolver.ts";
 import type { RuntimeFactory } from "../runtime/runtime.ts";
 import { createService, prepareFolder, type Service, type ServiceOptions } from "../service.ts";
@@ -132,8 +133,11 @@ async function dockerRuntime(
   });
 }
 
-/** The runtime on a Kubernetes cluster. It waits until no other service acts for the same data. */
-async function kubernetes(folder: string, { ingressClass }: LocalOptions): Promise<RuntimeFactory> {
+/**
+ * The runtime on a Kubernetes cluster. A process alone waits until no other service acts for the same data; of several members only
+ * the leader creates it, and its leadership replaces the lease.
+ */
+async function kubernetes(folder: string, { ingressClass, store }: LocalOptions): Promise<RuntimeFactory> {
   const module = await import("../runtime/kubernetes/index.ts").catch((error: unknown) => {
     const isMissing = error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
     throw isMissing
@@ -142,24 +146,26 @@ async function kubernetes(folder: string, { ingressClass }: LocalOptions): Promi
         )
       : error;
   });
-  const name = `machines-service-${dataIdOf(prepareFolder(folder), randomBytes)}`;
+  const lease = store === undefined ? { lease: leaseOf(module, folder) } : {};
   try {
-    return await module.kubernetesRuntime({
-      ingressClass,
-      lease: {
-        name,
-        holder: module.holderOf(folder),
-        waiting: (holder) => printError(`waits for ${holder}, which acts for the same data (lease ${name})`),
-        lost: (reason) => {
-          printError(`has lost its lease ${name}, and ends: ${reason}`);
-          // At once: another service may act already.
-          process.exit(1);
-        },
-      },
-    });
+    return await module.kubernetesRuntime({ ingressClass, ...lease });
   } catch (error) {
     throw error instanceof module.ClusterError ? new Problem(error.message) : error;
   }
+}
+
+function leaseOf({ holderOf }: typeof Kubernetes, folder: string) {
+  const name = `machines-service-${dataIdOf(prepareFolder(folder), randomBytes)}`;
+  return {
+    name,
+    holder: holderOf(folder),
+    waiting: (holder: string) => printError(`waits for ${holder}, which acts for the same data (lease ${name})`),
+    lost: (reason: string) => {
+      printError(`has lost its lease ${name}, and ends: ${reason}`);
+      // At once: another service may act already.
+      process.exit(1);
+    },
+  };
 }
 
 const printError = (text: string): void => void process.stderr.write(`machines-service ${text}\n`);

@@ -287,6 +287,8 @@ export interface RuntimeHost {
   drained(machine: string): Promise<void> | undefined;
   /** Resolves once the changes that a call of the runtime belongs to are durable. */
   settled(): Promise<void>;
+  /** Resolves once no other process can act for the same data; undefined while that is certain. Only what members share is ever not. */
+  readonly unsure: Promise<void> | undefined;
   /** Identifies the data of this service among those of other services; it never changes. */
   readonly dataId: string;
   readonly log: Log;

@@ -1,14 +1,22 @@
 // The service as its own manifest runs it: with no more rights than it needs, and one at a time.
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { KubeConfig, KubernetesObjectApi, type KubernetesObject, type V1StatefulSet } from "@kubernetes/client-node";
+import {
+  CoordinationV1Api,
+  KubeConfig,
+  KubernetesObjectApi,
+  type KubernetesObject,
+  type V1StatefulSet,
+} from "@kubernetes/client-node";
 import { expect, inject, test } from "vitest";
 import { command, folder, foreground, released, start } from "../service/command.ts";
 import { caller, requestsOfWeb } from "../service/client.ts";
 import { currentCertificate } from "../support/certificates.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { kill } from "../support/processes.ts";
+import { startPostgres } from "../service/replication/postgres.ts";
+import { callOf, leaderOf, serviceOn } from "../service/replication/processes.ts";
 import { clientsOf } from "./clusters.ts";
 
 const namespace = "machines-service";
@@ -24,18 +32,19 @@ async function manifest(...more: string[]): Promise<KubernetesObject[]> {
 }
 
 /** Applies the manifest, and returns a configuration of clients with the rights of its service account. */
-async function asManifest(): Promise<string> {
-  const objects = await manifest();
+async function asManifest(...more: string[]): Promise<string> {
+  const objects = await manifest(...more);
   const config = new KubeConfig();
   config.loadFromFile(inject("kubeconfig"));
   const api = KubernetesObjectApi.makeApiClient(config);
   for (const object of objects) {
     const applied = api.patch(object, undefined, undefined, "kubectl", true, "application/apply-patch+yaml");
     // The cluster of the tests has no image for it.
-    if (object.kind !== "StatefulSet") await applied;
-    else expect((await applied).kind).toBe("StatefulSet");
+    expect((await applied).kind).toBe(object.kind);
+    const runs = ["StatefulSet", "Deployment"].includes(object.kind ?? "");
+    if (runs)
+      await api.delete({ apiVersion: "apps/v1", kind: object.kind ?? "", metadata: { name: namespace, namespace } });
   }
-  await api.delete({ apiVersion: "apps/v1", kind: "StatefulSet", metadata: { name: namespace, namespace } });
   const { core } = clientsOf(inject("kubeconfig"));
   const body = { spec: { audiences: [] } };
   const { status } = await core.createNamespacedServiceAccountToken({ name: namespace, namespace, body });
@@ -74,6 +83,41 @@ test("the rights of the manifest are enough, and a second service waits for the 
   // It does not know the Machine, so it removes the Pod.
   await expect.poll(pods).toEqual([]);
   kill([taken.pid]);
+});
+
+test("of several members only the leader acts on the cluster, without a lease", async () => {
+  process.env["KUBECONFIG"] = await asManifest("--store-secret", "store");
+  const server = await startPostgres();
+  try {
+    const service = serviceOn(server.url, "--runtime", "kubernetes");
+    const members = [await service.start(), await service.start()];
+    const leader = await leaderOf(members);
+    const standby = members.find((one) => one !== leader) as typeof leader;
+    const app = requestsOfWeb(callOf(standby));
+    await app.call("POST", "/apps", { name: "web", org_slug: "personal" });
+    const { id } = await app.machine();
+    await expect.poll(() => app.state(id)).toBe("started");
+    const { core } = clientsOf(inject("kubeconfig"));
+    const pods = async () =>
+      (await core.listPodForAllNamespaces({ labelSelector: `machines-service/machine=${id}` })).items;
+    const uid = async () => (await pods())[0]?.metadata?.uid;
+    const before = await uid();
+    kill([leader.pid]);
+    expect(await leaderOf([standby])).toBe(standby);
+    expect([await app.state(id), await uid()]).toEqual(["started", before]);
+    const { id: later } = await app.machine();
+    await expect.poll(() => app.state(later)).toBe("started");
+    await app.call("DELETE", "/apps/web?force=true");
+    await expect.poll(pods).toEqual([]);
+    const dataId = readFileSync(join(standby.data, "data-id"), "utf8").trim();
+    const config = new KubeConfig();
+    config.loadFromFile(inject("kubeconfig"));
+    const { items } = await config.makeApiClient(CoordinationV1Api).listLeaseForAllNamespaces();
+    expect(items.filter(({ metadata }) => metadata?.name?.includes(dataId))).toEqual([]);
+    kill([standby.pid]);
+  } finally {
+    await server.remove();
+  }
 });
 
 test("a service of the manifest names the class of its Ingresses", async () => {

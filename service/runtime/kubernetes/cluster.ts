@@ -4,6 +4,7 @@ import {
   ApisApi,
   CoordinationV1Api,
   CoreV1Api,
+  HttpMethod,
   createConfiguration,
   KubeConfig,
   KubernetesObjectApi,
@@ -12,6 +13,7 @@ import {
   setHeaderOptions,
   type Configuration,
   type KubernetesObject,
+  type RequestContext,
   type V1Lease,
   type V1ObjectMeta,
   type V1Pod,
@@ -29,25 +31,27 @@ export class ClusterError extends Error {
 // ASSUMED: an API server answers a request that is no stream within half a minute.
 const answerMs = 30_000;
 
+/** What requests have to wait for. */
+export interface Fence {
+  /** Whether any may be sent; a lease replaces it. */
+  isOpen: () => boolean;
+  /** Resolves once changes may be sent; undefined if they may be now. */
+  unsure: () => Promise<void> | undefined;
+}
+
 /** A connected cluster. */
 export class Cluster {
   readonly config: KubeConfig;
   readonly #objects: KubernetesObjectApi;
   readonly #core: CoreV1Api;
   readonly #coordination: CoordinationV1Api;
-  /** Says whether requests may be sent; a lease replaces it. */
-  readonly fence: { isOpen: () => boolean };
+  readonly fence: Fence;
   /** The namespace of the service itself. */
   readonly namespace: string;
   /** Whether it has snapshots of volumes. */
   readonly hasSnapshots: boolean;
 
-  private constructor(
-    config: KubeConfig,
-    configuration: Configuration,
-    fence: { isOpen: () => boolean },
-    hasSnapshots: boolean,
-  ) {
+  private constructor(config: KubeConfig, configuration: Configuration, fence: Fence, hasSnapshots: boolean) {
     this.config = config;
     this.fence = fence;
     this.#objects = new KubernetesObjectApi(configuration);
@@ -63,7 +67,12 @@ export class Cluster {
    */
   static async connect(): Promise<Cluster> {
     const config = new KubeConfig();
-    const fence = { isOpen: () => true };
+    const fence: Fence = { isOpen: () => true, unsure: () => undefined };
+    const begin = (request: RequestContext): RequestContext => {
+      if (!fence.isOpen() && !request.getUrl().includes("/leases")) throw new Error("the lease has run out");
+      request.setSignal(AbortSignal.timeout(answerMs));
+      return request;
+    };
     try {
       config.loadFromDefault();
       const server = config.getCurrentCluster()?.server;
@@ -73,10 +82,10 @@ export class Cluster {
         authMethods: { default: config },
         promiseMiddleware: [
           {
-            pre: (request) => {
-              if (!fence.isOpen() && !request.getUrl().includes("/leases")) throw new Error("the lease has run out");
-              request.setSignal(AbortSignal.timeout(answerMs));
-              return Promise.resolve(request);
+            pre: async (request) => {
+              const unsure = request.getHttpMethod() === HttpMethod.GET ? undefined : fence.unsure();
+              if (unsure) await unsure;
+              return begin(request);
             },
             post: (response) => Promise.resolve(response),
           },

@@ -25,6 +25,8 @@ export async function runCommand(
   const [stdout, stderr] = [new Collected(), new Collected()];
   let status: V1Status | undefined;
   const input = stdin === "" ? null : Readable.from([Buffer.from(stdin)]);
+  const unsure = cluster.fence.unsure();
+  if (unsure) await unsure;
   const socket = await new Exec(cluster.config).exec(
     ...([namespace, name, containerName, words, stdout, stderr, input, false] as const),
     (said) => (status = said),

@@ -23,5 +23,8 @@ export async function kubernetesRuntime({
     (await Lease.take(cluster, wanted).catch((error: unknown) => {
       throw new ClusterError(`the lease ${wanted.name} of the Kubernetes cluster cannot be taken: ${reasonOf(error)}`);
     }));
-  return (host) => new Reconciler(host, (reports) => new KubernetesDriver(cluster, host, reports, options, lease));
+  return (host) => {
+    cluster.fence.unsure = () => host.unsure;
+    return new Reconciler(host, (reports) => new KubernetesDriver(cluster, host, reports, options, lease));
+  };
 }

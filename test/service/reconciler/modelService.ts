@@ -228,6 +228,7 @@ export class ModelService {
         return open && open.count > 0 ? new Promise((resolve) => open.ended.push(resolve)) : undefined;
       },
       settled: () => Promise.resolve(),
+      unsure: undefined,
       dataId: "data",
       log: {
         info: () => {},

@@ -1,0 +1,59 @@
+// The manifest of several members; test/kubernetes/ applies it to a cluster.
+import type { KubernetesObject, V1Container, V1Deployment, V1PodDisruptionBudget } from "@kubernetes/client-node";
+import { expect, test } from "vitest";
+import { command } from "./command.ts";
+
+const print = (...more: string[]) =>
+  command(["kubernetes", "manifest", "--image", "example/machines-service:1", ...more]);
+
+/** The objects of a manifest, by kind. */
+async function manifest(...more: string[]): Promise<ReadonlyMap<string, KubernetesObject>> {
+  const { out } = await print(...more);
+  const objects = out
+    .split("---\n")
+    .slice(1)
+    .map((text) => JSON.parse(text) as KubernetesObject);
+  return new Map(objects.map((one) => [one.kind ?? "", one]));
+}
+
+test("one process has a volume, and the right to its lease", async () => {
+  const kinds = [...(await manifest()).keys()];
+  expect(kinds).toEqual([
+    ...["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Service"],
+    "StatefulSet",
+  ]);
+});
+
+test("members share a database, and have no volume and no lease", async () => {
+  const objects = await manifest("--replicas", "5", "--store-secret", "store", "--ingress-class", "public");
+  expect([...objects.keys()]).toEqual([
+    ...["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Service"],
+    ...["Deployment", "PodDisruptionBudget"],
+  ]);
+  expect(JSON.stringify([...objects.values()])).not.toContain("leases");
+  const { spec } = objects.get("Deployment") as V1Deployment;
+  expect(spec?.replicas).toBe(5);
+  const pod = spec?.template.spec;
+  const [container] = pod?.containers as [V1Container];
+  expect(container.args).toEqual([
+    ...["--data", "/data/service", "--runtime", "kubernetes", "--listen", "0.0.0.0:4280", "--allow-remote"],
+    ...["--key-file", "/store/key", "--advertise", "http://$(POD_IP):4280", "--ingress-class", "public"],
+  ]);
+  const store = container.env?.find(({ name }) => name === "MACHINES_SERVICE_STORE");
+  expect(store?.valueFrom?.secretKeyRef).toEqual({ name: "store", key: "url" });
+  expect(pod?.volumes?.map(({ name, emptyDir, secret }) => [name, emptyDir ?? secret?.secretName])).toEqual([
+    ["temporary", {}],
+    ["data", {}],
+    ["key", "store"],
+  ]);
+  expect(container.readinessProbe?.httpGet?.path).toBe("/readyz");
+  expect(pod?.topologySpreadConstraints?.[0]?.topologyKey).toBe("kubernetes.io/hostname");
+  expect((objects.get("PodDisruptionBudget") as V1PodDisruptionBudget).spec?.maxUnavailable).toBe(1);
+});
+
+test("members need a database, and have no volume to choose", async () => {
+  const alone = await print("--replicas", "3");
+  expect([alone.code, alone.err]).toEqual([1, expect.stringContaining("--replicas needs --store-secret")]);
+  const both = await print("--store-secret", "store", "--storage", "1Gi");
+  expect([both.code, both.err]).toEqual([1, expect.stringContaining("--storage")]);
+});
