@@ -25,6 +25,7 @@ import { isOperator, Tokens } from "../store/tokens.ts";
 import { version } from "../version.ts";
 import { withResolvers } from "../withResolvers.ts";
 import { listenProblem } from "./listen.ts";
+import { followsOnly, placeOf } from "./place.ts";
 import type { Created, Plan } from "./plan.ts";
 import { Problem } from "./problem.ts";
 import { adminOf, backlog, onSignal, runningOf, urlOf } from "./running.ts";
@@ -49,7 +50,9 @@ export async function serveAsMember(plan: Plan, store: string): Promise<Running>
   const lock = lockData(folder);
   const log = await joinStore(store, fileKey, folder);
   const key = memberKeyOf(folder);
-  const member = new MemberProcess(plan, { key, lock, log });
+  const reason = await followsOnly(log, await placeOf(options, folder));
+  if (reason !== undefined) process.stderr.write(`machines-service: ${reason}\n`);
+  const member = new MemberProcess(plan, { key, lock, log, mayLead: reason === undefined });
   onSignal((signal) => member.stop(signal));
   return member.begin();
 }
@@ -59,6 +62,7 @@ interface Joined {
   readonly key: MemberKey;
   readonly lock: Held;
   readonly log: Log;
+  readonly mayLead: boolean;
 }
 
 /** This process. */
@@ -104,10 +108,10 @@ class MemberProcess {
     }
     if (address.host === "localhost") await listenOnLocalhost(server);
     this.#url = urlOf(this.#plan, server);
-    const { log } = this.#joined;
+    const { log, mayLead } = this.#joined;
     const me = { id: randomBytes(8).toString("hex"), address: options.advertise ?? this.#url };
     this.#membership = new Membership({
-      ...{ me, log, copy: this.#copy, timing: usualTiming },
+      ...{ me, mayLead, log, copy: this.#copy, timing: usualTiming },
       now: () => performance.now(),
       after: (ms, run) => void setTimeout(run, ms),
       lead: (epoch) => void this.#lead(epoch).catch((error: unknown) => this.#fail(error)),

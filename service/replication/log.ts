@@ -100,6 +100,8 @@ export interface Members {
   identity(): Promise<Uint8Array | undefined>;
   /** Stores it, unless there is one: returns what is stored. */
   addIdentity(bytes: Uint8Array): Promise<Uint8Array>;
+  /** Stores what runs Machines and Postgres clusters, and where, unless that is stored: returns what is stored. */
+  addPlace(bytes: Uint8Array): Promise<Uint8Array>;
   /** Records what a member says about itself. */
   report(standing: Standing): Promise<void>;
   /** All members, by address. */

@@ -29,6 +29,8 @@ export type Role = "following" | "catching up" | "leading" | "ended";
 /** The state of a member. All times are by its own monotonic clock. */
 export interface MemberState {
   readonly me: Member;
+  /** Whether it may lead at all: what runs the Machines may be on another computer. */
+  readonly mayLead: boolean;
   readonly role: Role;
   /** The latest leadership that it knows of: its own, unless it follows. 0 before the first. */
   readonly epoch: number;
@@ -75,8 +77,8 @@ export type Action =
   | { readonly kind: "end"; readonly isLost: boolean };
 
 /** A member at its start. */
-export const beginning = (me: Member, now: number): MemberState => ({
-  ...{ me, role: "following", epoch: 0, leader: undefined, leaseUntil: 0 },
+export const beginning = (me: Member, now: number, mayLead = true): MemberState => ({
+  ...{ me, mayLead, role: "following", epoch: 0, leader: undefined, leaseUntil: 0 },
   ...{ isAsking: false, nextAt: now },
 });
 
@@ -137,9 +139,9 @@ function found(state: MemberState, leadership: Leadership | undefined, now: numb
   const { epoch, leader, leftMs } = leadership ?? { epoch: 0, leader: undefined, leftMs: 0 };
   // The answer to its takeover was lost. It is certain only when it is repeated: a database that fails over may forget what it shows.
   if (leader?.id === state.me.id) return [state, [{ kind: "take over", from: epoch - 1 }]];
-  const known = { ...state, epoch, leader };
-  if (leftMs <= 0) return [known, [{ kind: "take over", from: epoch }]];
-  return [{ ...known, isAsking: false, nextAt: now + Math.min(lookMs, leftMs) }, []];
+  if (leftMs > 0) return [{ ...state, epoch, leader, isAsking: false, nextAt: now + Math.min(lookMs, leftMs) }, []];
+  if (state.mayLead) return [{ ...state, epoch, leader }, [{ kind: "take over", from: epoch }]];
+  return [{ ...state, epoch, leader: undefined, isAsking: false, nextAt: now + lookMs }, []];
 }
 
 function tookOver(

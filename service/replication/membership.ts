@@ -7,6 +7,8 @@ import { beginning, decide, mayAnswer, type Action, type Happened, type MemberSt
 /** What a member has and does. */
 export interface Parts {
   readonly me: Member;
+  /** Whether it may lead. Default: true. */
+  readonly mayLead?: boolean;
   readonly log: Pick<Log, "leadership" | "takeOver" | "renew" | "release" | "read" | "latestSnapshot">;
   readonly copy: Copy;
   readonly timing: Timing;
@@ -43,7 +45,7 @@ export class Membership {
   /** Begins at once. */
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#state = beginning(parts.me, parts.now());
+    this.#state = beginning(parts.me, parts.now(), parts.mayLead);
     this.#wakeWhenDue();
   }
 

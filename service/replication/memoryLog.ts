@@ -19,6 +19,7 @@ export class MemoryLog implements Log {
   readonly #entries: Logged[] = [];
   #snapshots: readonly (Snapshot & { readonly at: number })[] = [];
   #identity: Uint8Array | undefined;
+  #place: Uint8Array | undefined;
   readonly #members = new Map<string, Standing & { readonly at: number }>();
   #latest: { readonly epoch: number; readonly leader: Member; readonly ends: number } | undefined;
 
@@ -119,6 +120,10 @@ export class MemoryLog implements Log {
 
   async addIdentity(bytes: Uint8Array): Promise<Uint8Array> {
     return (this.#identity ??= bytes);
+  }
+
+  async addPlace(bytes: Uint8Array): Promise<Uint8Array> {
+    return (this.#place ??= bytes);
   }
 
   async report(standing: Standing): Promise<void> {

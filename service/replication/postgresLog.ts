@@ -1,4 +1,4 @@
-// The log in a PostgreSQL database: one schema with five tables. Every method is one statement that commits by itself, so that a
+// The log in a PostgreSQL database: one schema with six tables. Every method is one statement that commits by itself, so that a
 // pool of connections in front of the database (PgBouncer in transaction mode) changes nothing.
 import { randomUUID } from "node:crypto";
 import pg from "pg";
@@ -37,6 +37,7 @@ const tables = `
     at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (seq, attempt, part)
   );
   CREATE TABLE IF NOT EXISTS ${logSchema}.identity (id integer PRIMARY KEY CHECK (id = 1), bytes bytea NOT NULL);
+  CREATE TABLE IF NOT EXISTS ${logSchema}.place (id integer PRIMARY KEY CHECK (id = 1), bytes bytea NOT NULL);
   CREATE TABLE IF NOT EXISTS ${logSchema}.member (
     address text PRIMARY KEY, version text NOT NULL, role text NOT NULL, seq bigint NOT NULL, at timestamptz NOT NULL
   );
@@ -53,7 +54,8 @@ const wholeSnapshots = `SELECT seq, attempt, parts, max(at) AS at FROM ${logSche
 const lease = (at: number): string => `clock_timestamp() + make_interval(secs => $${at}::double precision / 1000)`;
 const isLeader = (at: number): string => `(SELECT 1 FROM ${logSchema}.leadership WHERE epoch = $${at} FOR SHARE)`;
 
-const insertIdentity = `INSERT INTO ${logSchema}.identity (id, bytes) VALUES (1, $1) ON CONFLICT DO NOTHING`;
+const insertOnly = (table: "identity" | "place"): string =>
+  `INSERT INTO ${logSchema}.${table} (id, bytes) VALUES (1, $1) ON CONFLICT DO NOTHING`;
 const insertPart = `INSERT INTO ${logSchema}.snapshot (seq, attempt, part, parts, bytes) VALUES ($1, $2, $3, $4, $5)`;
 
 /** The rows of a snapshot. It counts only when its last part is there; another member may store one with the same number meanwhile. */
@@ -112,7 +114,7 @@ class PostgresLog implements Log {
 
   async create(): Promise<void> {
     const { rows } = await this.#query<{ hasSchema: boolean; hasTables: boolean }>(
-      `SELECT to_regnamespace('${logSchema}') IS NOT NULL AS "hasSchema", to_regclass('${logSchema}.member') IS NOT NULL AS "hasTables"`,
+      `SELECT to_regnamespace('${logSchema}') IS NOT NULL AS "hasSchema", to_regclass('${logSchema}.place') IS NOT NULL AS "hasTables"`,
     );
     if (rows[0]?.hasTables) return;
     // A user who may not create schemas can use one that was made for it.
@@ -211,7 +213,7 @@ class PostgresLog implements Log {
         return false;
       }
       for (const table of ["identity", "log", "snapshot"]) await client.query(`DELETE FROM ${logSchema}.${table}`);
-      await client.query(insertIdentity, [Buffer.from(identity)]);
+      await client.query(insertOnly("identity"), [Buffer.from(identity)]);
       await client.query(`INSERT INTO ${logSchema}.log (seq, epoch, schema, bytes) VALUES ($1, $2, $3, $4)`, [
         ...[last.seq, last.epoch, last.schema, Buffer.from(last.bytes)],
       ]);
@@ -291,15 +293,27 @@ class PostgresLog implements Log {
     await this.#query(`DELETE FROM ${logSchema}.snapshot WHERE seq < $1`, seq);
   }
 
-  async identity(): Promise<Uint8Array | undefined> {
-    return (await this.#query<{ bytes: Buffer }>(`SELECT bytes FROM ${logSchema}.identity`)).rows[0]?.bytes;
+  async #only(table: "identity" | "place"): Promise<Uint8Array | undefined> {
+    return (await this.#query<{ bytes: Buffer }>(`SELECT bytes FROM ${logSchema}.${table}`)).rows[0]?.bytes;
   }
 
-  async addIdentity(bytes: Uint8Array): Promise<Uint8Array> {
-    await this.#query(insertIdentity, Buffer.from(bytes));
-    const stored = await this.identity();
-    if (stored === undefined) throw new Error("the identity that was just stored is missing");
+  async #addOnly(table: "identity" | "place", bytes: Uint8Array): Promise<Uint8Array> {
+    await this.#query(insertOnly(table), Buffer.from(bytes));
+    const stored = await this.#only(table);
+    if (stored === undefined) throw new Error(`the ${table} that was just stored is missing`);
     return stored;
+  }
+
+  identity(): Promise<Uint8Array | undefined> {
+    return this.#only("identity");
+  }
+
+  addIdentity(bytes: Uint8Array): Promise<Uint8Array> {
+    return this.#addOnly("identity", bytes);
+  }
+
+  addPlace(bytes: Uint8Array): Promise<Uint8Array> {
+    return this.#addOnly("place", bytes);
   }
 
   async report({ address, version, role, seq }: Standing): Promise<void> {

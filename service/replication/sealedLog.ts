@@ -130,6 +130,10 @@ export class SealedLog implements Log {
     return this.#open("identity", "identity", await this.#log.addIdentity(this.#seal("identity", "identity", bytes)));
   }
 
+  async addPlace(bytes: Uint8Array): Promise<Uint8Array> {
+    return this.#open("place", "place", await this.#log.addPlace(this.#seal("place", "place", bytes)));
+  }
+
   report(standing: Standing): Promise<void> {
     return this.#log.report(standing);
   }

@@ -11,6 +11,9 @@ import { isRegistryName, Registries } from "./registries.ts";
 
 export { EngineError } from "./engine.ts";
 
+/** What identifies the container engine. */
+export const engineId = async (): Promise<string> => (await connectEngine()).id;
+
 /** The address of this computer at which containers reach it, if it is one of this computer's own. */
 export async function machinesReach(): Promise<string | undefined> {
   const { docker } = await connectEngine();

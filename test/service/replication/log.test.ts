@@ -81,6 +81,12 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
     expect(["one", "two"]).toContain(Buffer.from(both[0] as Uint8Array).toString());
   });
 
+  test("the place that is stored first stays", async () => {
+    const both = await Promise.all(["one", "two"].map((text) => log.addPlace(Buffer.from(text))));
+    expect(both[0]).toEqual(both[1]);
+    expect(await log.addPlace(Buffer.from("three"))).toEqual(both[0]);
+  });
+
   test("members are listed by address, with what they said last, until they are removed", async () => {
     expect(await log.members()).toEqual([]);
     const [a, b] = [two, one].map(({ address }) => ({ address, version: "1.0.0", role: "standby", seq: 3 }) as const);

@@ -16,7 +16,11 @@ const { leaseMs, renewMs, lookMs, retryMs } = usualTiming;
 
 /** A member to which something happens, at a time. */
 class Played {
-  state: MemberState = beginning(me, 0);
+  state: MemberState;
+
+  constructor(mayLead = true) {
+    this.state = beginning(me, 0, mayLead);
+  }
 
   happens(now: number, happened: Happened): readonly Action[] {
     const [state, actions] = decide(this.state, happened, now, usualTiming);
@@ -64,6 +68,16 @@ describe("a member", () => {
     // Another one was faster.
     expect(member.happens(80, { kind: "took over", epoch: undefined, sentAt: 70 })).toEqual([]);
     expect(member.passes(80)).toEqual([{ kind: "look" }]);
+  });
+
+  test("one that may not lead knows that no one leads, and continues to look", () => {
+    const member = new Played(false);
+    member.passes(0);
+    const ended = { epoch: 4, leader: other, leftMs: 0 };
+    expect(member.happens(10, { kind: "leadership", found: ended, sentAt: 0 })).toEqual([]);
+    expect([member.state.leader, member.state.role]).toEqual([undefined, "following"]);
+    expect([member.passes(9 + lookMs), member.passes(10 + lookMs)]).toEqual([[], [{ kind: "look" }]]);
+    expect(member.happens(200, { kind: "leadership", found: undefined, sentAt: 150 })).toEqual([]);
   });
 
   test("it looks often enough, also while the lease lasts long", () => {

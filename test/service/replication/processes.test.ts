@@ -207,6 +207,11 @@ test("a member is refused with another key, in a folder with data of its own, or
     1,
     expect.stringContaining("this database belongs to another service"),
   ]);
+  const otherRuntime = await refusedBy(folder(), [...service.options, "--runtime", "kubernetes"]);
+  expect([otherRuntime.code, otherRuntime.err]).toEqual([
+    1,
+    expect.stringContaining("--runtime kubernetes: this service has --runtime simulated"),
+  ]);
   const alone = folder();
   const single = await foreground(alone);
   process.kill(single.pid, "SIGTERM");
@@ -220,4 +225,18 @@ test("a member is refused with another key, in a folder with data of its own, or
   await server.query(`DROP SCHEMA ${logSchema} CASCADE`);
   const moved = await refusedBy(one.data, service.options);
   expect([moved.code, moved.err]).toEqual([1, expect.stringContaining("belongs to another service")]);
+});
+
+test("only the member with the data of the Postgres servers leads", async () => {
+  const service = serviceOn(server.url, "--postgres", "embedded", "--pgbouncer", "none");
+  const first = await service.start();
+  const second = await service.start();
+  expect(second.said()).toContain("this member only follows: the Postgres servers");
+  expect((await callOf(second)("POST", "/apps", { name: "web", org_slug: "personal" })).status).toBe(201);
+  process.kill(first.pid, "SIGKILL");
+  await first.end;
+  await expect.poll(async () => (await standing(second))?.leader).toBe(null);
+  const again = await service.start(first.data);
+  expect(await leaderOf([again])).toBe(again);
+  expect(await namesAt(second)).toEqual(["web"]);
 });

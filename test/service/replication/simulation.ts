@@ -25,6 +25,7 @@ export const bugs = [
   "skips an entry",
   "keeps unacknowledged changes",
   "trims too early",
+  "leads where it may not",
 ] as const;
 export type Bug = (typeof bugs)[number];
 
@@ -194,6 +195,7 @@ class Process {
   static #started = 0;
   readonly #run: Run;
   readonly copy: ListCopy;
+  readonly mayLead: boolean;
   readonly #log: Omit<Log, keyof Members>;
   readonly #membership: Membership;
   #appender: Appender | undefined;
@@ -204,9 +206,10 @@ class Process {
   /** How long its clock stood still while it waited for answers. */
   #stood = 0;
 
-  constructor(run: Run, copy: ListCopy) {
+  constructor(run: Run, copy: ListCopy, mayLead = true) {
     this.#run = run;
     this.copy = copy;
+    this.mayLead = mayLead;
     this.#log = this.#remote(run.log);
     const { position } = copy;
     let isKept = run.bug === "keeps unacknowledged changes" && position.seq > 0;
@@ -217,6 +220,7 @@ class Process {
     };
     this.#membership = new Membership({
       ...{ copy, log: { ...this.#log, read }, timing: usualTiming },
+      mayLead: mayLead || run.bug === "leads where it may not",
       me: { id: `process-${++Process.#started}`, address: "" },
       now: () => run.time.now - this.#stood,
       after: (ms, callback) => this.#later(ms, callback),
@@ -266,6 +270,7 @@ class Process {
   }
 
   #lead(epoch: number): void {
+    if (!this.mayLead) this.#run.fail("a member leads that may not");
     this.#appender = new Appender({
       ...{ log: this.#log, epoch },
       pause: () => new Promise((resolve) => this.#later(usualTiming.retryMs, resolve)),
@@ -384,7 +389,7 @@ export async function play(seed: number, bug?: Bug): Promise<Played> {
   const run = new Run(seed, bug);
   const { time, log } = run;
   const size = 2 + Math.floor(run.random * 2);
-  for (let i = 0; i < size; i++) run.members.push(new Process(run, new ListCopy(bug)));
+  for (let i = 0; i < size; i++) run.members.push(new Process(run, new ListCopy(bug), i < 2));
   const end = 20_000;
   for (let at = 0; at < end; at += 20 + run.random * 100) time.after(at, () => run.client());
   for (let at = run.random * 4000; at < end; at += 500 + run.random * 4000)
@@ -393,7 +398,7 @@ export async function play(seed: number, bug?: Bug): Promise<Played> {
       const member = run.members[i];
       if (!member) return;
       const chosen = run.random;
-      const restart = (): void => void (run.members[i] = new Process(run, member.copy));
+      const restart = (): void => void (run.members[i] = new Process(run, member.copy, member.mayLead));
       if (chosen < 0.25) member.pause(run.random * 3 * usualTiming.leaseMs);
       else if (chosen < 0.5) member.cut(run.random * 3 * usualTiming.leaseMs);
       else if (chosen < 0.6) void member.snapshot();
@@ -407,13 +412,13 @@ export async function play(seed: number, bug?: Bug): Promise<Played> {
   for (let at = 500; at < end; at += 500)
     time.after(at, () => {
       for (const [i, member] of run.members.entries())
-        if (member.role === "ended") run.members[i] = new Process(run, member.copy);
+        if (member.role === "ended") run.members[i] = new Process(run, member.copy, member.mayLead);
     });
   await time.until(end);
   run.faults = { lost: 0, slow: 0, delayMs: 20 };
   await time.until(end + 10_000);
   for (const [i, member] of run.members.entries())
-    if (member.role === "ended") run.members[i] = new Process(run, member.copy);
+    if (member.role === "ended") run.members[i] = new Process(run, member.copy, member.mayLead);
   await time.until(end + 20_000);
 
   const leaders = run.members.filter(({ role }) => role === "leading");
