@@ -258,7 +258,8 @@ export function createService(options: ServiceOptions = {}): Service {
     if (written !== undefined) followSince(context, written).catch(notFollowed);
     context.timers.arm();
     const unwatch = clock.onJump((ms) => void followClock(context, ms).catch(notFollowed));
-    volumes.keepAll(context);
+    const notKept = (error: unknown): void => app.log.error({ err: error }, "volumes");
+    store.write(() => volumes.keepAll(context)).catch(notKept);
     context.runtime.recover?.();
     context.postgres.recover?.();
     store
