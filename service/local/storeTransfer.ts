@@ -48,7 +48,7 @@ export async function moveIntoStore(folder: string, { url, key }: StoreAddress):
     try {
       const { bytes } = await snapshotOfStore(file, { epoch: 0, seq: firstEntry });
       const last = { epoch: 0, seq: firstEntry, schema, bytes: await emptyEntry() };
-      const contents = { identity: identityBytes(identityIn(folder)), last, snapshot: bytes };
+      const contents = { identity: identityBytes(identityIn(folder)), place: undefined, last, snapshot: bytes };
       if (!(await log.replaceAll(0, contents)))
         throw new Problem(
           `--store: the database has the data of a service already; drop its schema ${logSchema}, or use another database`,
@@ -76,7 +76,7 @@ export async function moveOutOfStore(folder: string, { url, key }: StoreAddress)
       await writeFolder(folder, log, seq, identity);
       const { last, snapshot } = await endOf(log);
       const moved = identityBytes({ ...identity, movedTo: folder });
-      if (!(await log.replaceAll(epoch, { identity: moved, last, snapshot })))
+      if (!(await log.replaceAll(epoch, { identity: moved, place: undefined, last, snapshot })))
         throw new Problem("--store: a member was started meanwhile; stop it, and try again");
     });
   } finally {
@@ -114,7 +114,14 @@ export async function rotateKey({ url, key }: StoreAddress, next: Uint8Array): P
     const identity = await requireIdentity(log);
     await asOnlyLeader(log, async (epoch) => {
       const { last, snapshot } = await endOf(log);
-      if (!(await renewed.replaceAll(epoch, { identity: identityBytes(identity), last, snapshot })))
+      if (
+        !(await renewed.replaceAll(epoch, {
+          identity: identityBytes(identity),
+          place: await log.place(),
+          last,
+          snapshot,
+        }))
+      )
         throw new Problem("--store: a member was started meanwhile; stop it, and try again");
     });
   } finally {

@@ -89,6 +89,7 @@ export class LogUnavailable extends Error {
 /** All that a log has. */
 export interface Contents {
   readonly identity: Uint8Array;
+  readonly place: Uint8Array | undefined;
   /** Its only entry, which the snapshot contains. */
   readonly last: Entry;
   readonly snapshot: Uint8Array;
@@ -100,6 +101,8 @@ export interface Members {
   identity(): Promise<Uint8Array | undefined>;
   /** Stores it, unless there is one: returns what is stored. */
   addIdentity(bytes: Uint8Array): Promise<Uint8Array>;
+  /** What runs Machines and Postgres clusters, and where; undefined before the first member has begun. */
+  place(): Promise<Uint8Array | undefined>;
   /** Stores what runs Machines and Postgres clusters, and where, unless that is stored: returns what is stored. */
   addPlace(bytes: Uint8Array): Promise<Uint8Array>;
   /** Records what a member says about itself. */

@@ -122,6 +122,10 @@ export class MemoryLog implements Log {
     return (this.#identity ??= bytes);
   }
 
+  async place(): Promise<Uint8Array | undefined> {
+    return this.#place;
+  }
+
   async addPlace(bytes: Uint8Array): Promise<Uint8Array> {
     return (this.#place ??= bytes);
   }
@@ -140,10 +144,11 @@ export class MemoryLog implements Log {
     return this.#members.delete(address);
   }
 
-  async replaceAll(epoch: number, { identity, last, snapshot }: Contents): Promise<boolean> {
+  async replaceAll(epoch: number, { identity, place, last, snapshot }: Contents): Promise<boolean> {
     if ((this.#latest?.epoch ?? 0) !== epoch || (epoch === 0 && this.#identity)) return false;
     const at = this.#now();
     this.#identity = identity;
+    this.#place = place;
     this.#entries.splice(0, this.#entries.length, { ...last, at });
     this.#snapshots = [{ seq: last.seq, bytes: snapshot, at }];
     return true;

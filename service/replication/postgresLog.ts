@@ -196,7 +196,7 @@ class PostgresLog implements Log {
     return rows.map(({ seq, epoch, ...row }) => ({ ...row, seq: Number(seq), epoch: Number(epoch) }));
   }
 
-  async replaceAll(epoch: number, { identity, last, snapshot }: Contents): Promise<boolean> {
+  async replaceAll(epoch: number, { identity, place, last, snapshot }: Contents): Promise<boolean> {
     const client = await this.#pool.connect();
     try {
       await client.query("BEGIN");
@@ -212,8 +212,10 @@ class PostgresLog implements Log {
         await client.query("ROLLBACK");
         return false;
       }
-      for (const table of ["identity", "log", "snapshot"]) await client.query(`DELETE FROM ${logSchema}.${table}`);
+      for (const table of ["identity", "place", "log", "snapshot"])
+        await client.query(`DELETE FROM ${logSchema}.${table}`);
       await client.query(insertOnly("identity"), [Buffer.from(identity)]);
+      if (place) await client.query(insertOnly("place"), [Buffer.from(place)]);
       await client.query(`INSERT INTO ${logSchema}.log (seq, epoch, schema, bytes) VALUES ($1, $2, $3, $4)`, [
         ...[last.seq, last.epoch, last.schema, Buffer.from(last.bytes)],
       ]);
@@ -310,6 +312,10 @@ class PostgresLog implements Log {
 
   addIdentity(bytes: Uint8Array): Promise<Uint8Array> {
     return this.#addOnly("identity", bytes);
+  }
+
+  place(): Promise<Uint8Array | undefined> {
+    return this.#only("place");
   }
 
   addPlace(bytes: Uint8Array): Promise<Uint8Array> {

@@ -79,9 +79,10 @@ export class SealedLog implements Log {
     return { ...entry, bytes: this.#seal(`epoch ${entry.epoch}`, `entry ${entry.seq}`, entry.bytes) };
   }
 
-  replaceAll(epoch: number, { identity, last, snapshot }: Contents): Promise<boolean> {
+  replaceAll(epoch: number, { identity, place, last, snapshot }: Contents): Promise<boolean> {
     return this.#log.replaceAll(epoch, {
       identity: this.#seal("identity", "identity", identity),
+      place: place && this.#seal("place", "place", place),
       last: this.#sealEntry(last),
       snapshot: this.#seal("snapshots", `snapshot ${last.seq}`, snapshot),
     });
@@ -128,6 +129,11 @@ export class SealedLog implements Log {
 
   async addIdentity(bytes: Uint8Array): Promise<Uint8Array> {
     return this.#open("identity", "identity", await this.#log.addIdentity(this.#seal("identity", "identity", bytes)));
+  }
+
+  async place(): Promise<Uint8Array | undefined> {
+    const found = await this.#log.place();
+    return found && this.#open("place", "place", found);
   }
 
   async addPlace(bytes: Uint8Array): Promise<Uint8Array> {

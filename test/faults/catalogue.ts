@@ -291,6 +291,27 @@ export const faults = {
       "The user's environment has settings for other work: of Pulumi's commands, of Postgres, a proxy, a language.",
     promised: "The provider, its commands and the service do the same as without them.",
   },
+  F97: {
+    wrong: "The leader of several members dies, is paused beyond its lease, or is cut off from the database.",
+    promised:
+      "Another member answers within three seconds, with every change that was answered. The old leader answers nothing more, and ends.",
+    decisive: true,
+  },
+  F98: {
+    wrong: "The database of several members restarts, fails over, refuses changes, or has a full disk.",
+    promised: "What was answered is in it. Changes wait until it accepts them, and nothing is made twice.",
+    decisive: true,
+  },
+  F99: {
+    wrong: "A member's copy is damaged, too old, or has changes that were never answered.",
+    promised: "It is replaced by what the log has, and a metric counts it. The copies of all members are equal.",
+    decisive: true,
+  },
+  F100: {
+    wrong:
+      "Two services are given one database, a folder is served beside the store that has its data, or a member has another key or version.",
+    promised: "The second one is refused with the reason, and nothing is changed.",
+  },
   ...attacks.databases,
   ...attacks.hostnames,
   ...attacks.proxy,

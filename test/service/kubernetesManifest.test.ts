@@ -34,7 +34,7 @@ test("members share a database, and have no volume and no lease", async () => {
   const { spec } = objects.get("Deployment") as V1Deployment;
   expect(spec?.replicas).toBe(5);
   const pod = spec?.template.spec;
-  const [container] = pod?.containers as [V1Container];
+  const [container] = (pod?.containers ?? []) as [V1Container];
   expect(container.args).toEqual([
     ...["--data", "/data/service", "--runtime", "kubernetes", "--listen", "0.0.0.0:4280", "--allow-remote"],
     ...["--key-file", "/store/key", "--advertise", "http://$(POD_IP):4280", "--ingress-class", "public"],

@@ -1,5 +1,5 @@
 // Three members as real processes on two PostgreSQL servers, all of which are disturbed while clients ask any of them.
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, vi } from "vitest";

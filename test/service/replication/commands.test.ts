@@ -1,4 +1,5 @@
-// The commands of a service that runs as several members: its keys, tokens and list of members, and moving its data in and out.
+// The commands of a service that runs as several members: its keys, tokens and list of members, and moving its data
+// in and out (F100).
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";

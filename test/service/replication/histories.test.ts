@@ -1,4 +1,5 @@
-// Histories of clients of several members are linearizable, while processes, the network and the database fail.
+// Histories of clients of several members are linearizable, while processes, the network and the database fail (F97,
+// F98, F99).
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { storeFile } from "../../../service/store/database.ts";

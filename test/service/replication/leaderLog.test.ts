@@ -1,4 +1,4 @@
-// A leader's transactions reach the log once and in order, also when its answers are lost; nothing is acknowledged before.
+// A leader's transactions reach the log once and in order, also when its answers are lost (F98); nothing is acknowledged before.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { LeaderLog } from "../../../service/replication/leaderLog.ts";

@@ -1,4 +1,5 @@
-// The log of a service with several members: one contract for both implementations, on a real PostgreSQL and in memory.
+// The log of a service with several members: one contract for both implementations, on a real PostgreSQL and in memory
+// (F98).
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -85,6 +86,29 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
     const both = await Promise.all(["one", "two"].map((text) => log.addPlace(Buffer.from(text))));
     expect(both[0]).toEqual(both[1]);
     expect(await log.addPlace(Buffer.from("three"))).toEqual(both[0]);
+  });
+
+  test("everything is replaced in one step, by the latest leader or in an empty log", async () => {
+    const contents = (text: string, seq: number, epoch: number) => ({
+      ...{ identity: Buffer.from(`identity ${text}`), place: undefined, snapshot: Buffer.from(`snapshot ${text}`) },
+      last: entry(seq, epoch, text),
+    });
+    expect(await log.replaceAll(1, contents("one", 2, 0))).toBe(false);
+    expect(await log.replaceAll(0, contents("one", 2, 0))).toBe(true);
+    expect(await log.replaceAll(0, contents("two", 2, 0))).toBe(false);
+    await log.takeOver(0, one, hour);
+    await log.append([entry(3, 1)]);
+    await log.addPlace(Buffer.from("place"));
+    expect(await log.replaceAll(0, contents("three", 3, 1))).toBe(false);
+    expect(await log.replaceAll(1, { ...contents("four", 3, 1), place: Buffer.from("other") })).toBe(true);
+    const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString();
+    expect([text(await log.identity()), text(await log.place())]).toEqual(["identity four", "other"]);
+    expect((await log.read(0, 9, 999)).map(({ seq, bytes }) => [seq, text(bytes)])).toEqual([[3, "four"]]);
+    expect([text((await log.latestSnapshot())?.bytes), (await log.extent()).snapshots.length]).toEqual([
+      "snapshot four",
+      1,
+    ]);
+    expect(await log.append([entry(4, 1)])).toBe(true);
   });
 
   test("members are listed by address, with what they said last, until they are removed", async () => {
@@ -197,6 +221,18 @@ describe("a log in PostgreSQL", () => {
     const epochs = await Promise.all(logs.map((log, i) => log.takeOver(0, { ...one, id: `${i}` }, hour)));
     expect(epochs.filter((epoch) => epoch !== undefined)).toEqual([1]);
     await Promise.all(logs.map((log) => log.close()));
+  });
+
+  test("a user that may not create schemas uses one that was made for it", async () => {
+    await server.query("DROP ROLE IF EXISTS machines; CREATE ROLE machines LOGIN");
+    const url = server.url.replace("postgres@", "machines@");
+    await expect(openPostgresLog(url)).rejects.toThrow("permission denied");
+    await server.query(`CREATE SCHEMA ${logSchema} AUTHORIZATION machines`);
+    for (const _ of ["the first member", "the next one"]) {
+      const log = await openPostgresLog(url);
+      expect(await log.members()).toEqual([]);
+      await log.close();
+    }
   });
 
   test("a takeover waits for an append that is under way, and the entry counts", async () => {

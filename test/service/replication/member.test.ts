@@ -74,10 +74,10 @@ describe("a member", () => {
     const member = new Played(false);
     member.passes(0);
     const ended = { epoch: 4, leader: other, leftMs: 0 };
-    expect(member.happens(10, { kind: "leadership", found: ended, sentAt: 0 })).toEqual([]);
+    expect(member.happens(10, { kind: "leadership", found: ended })).toEqual([]);
     expect([member.state.leader, member.state.role]).toEqual([undefined, "following"]);
     expect([member.passes(9 + lookMs), member.passes(10 + lookMs)]).toEqual([[], [{ kind: "look" }]]);
-    expect(member.happens(200, { kind: "leadership", found: undefined, sentAt: 150 })).toEqual([]);
+    expect(member.happens(200, { kind: "leadership", found: undefined })).toEqual([]);
   });
 
   test("it looks often enough, also while the lease lasts long", () => {

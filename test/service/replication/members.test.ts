@@ -1,4 +1,4 @@
-// Several members in virtual time: whatever dies, is paused or cut off, nothing acknowledged is lost and no read is stale. Each planted
+// Several members in virtual time: whatever dies, is paused or cut off (F97), nothing acknowledged is lost and no read is stale. Each planted
 // mistake is found. FC_SEED selects other runs; `npm run test:all` plays more.
 import { expect, test } from "vitest";
 import { usualTiming } from "../../../service/replication/member.ts";

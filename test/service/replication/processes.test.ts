@@ -1,4 +1,4 @@
-// Members as real processes: each answers every request, and any of them may end at any time.
+// Members as real processes: each answers every request, and any of them may end at any time (F97, F99, F100).
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";

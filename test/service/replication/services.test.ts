@@ -1,4 +1,5 @@
-// Whole services as members on a real PostgreSQL: each has a copy in a folder of its own, and one of them answers.
+// Whole services as members on a real PostgreSQL: each has a copy in a folder of its own, and one of them answers
+// (F97, F98, F99).
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
