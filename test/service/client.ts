@@ -81,7 +81,8 @@ export function callerWith(
   token: string,
   grant: Partial<Grant> = {},
 ): Call {
-  addToken(service.context.store, token, { slug: "personal", expiresAt: null, ...grant }, service.context.clock.now());
+  const { store, clock } = service.context;
+  void store.write(() => addToken(store, token, { slug: "personal", expiresAt: null, ...grant }, clock.now()));
   return caller(url, token);
 }
 

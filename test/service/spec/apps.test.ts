@@ -276,7 +276,9 @@ test("a deploy token cannot create others, which would outlive its revocation", 
 test("a deploy token lasts at most a hundred years, and not longer than the token that created it", async () => {
   const { call, clock, service, url } = await withApp({ clock: new ManualClock() });
   expect((await call("POST", "/apps/web/deploy_token", { expiry: "9999999999h" })).status).toBe(400);
-  addToken(service.context.store, "for-a-minute", { slug: "personal", expiresAt: clock.now() + 60_000 }, clock.now());
+  const { store } = service.context;
+  const forAMinute = { slug: "personal", expiresAt: clock.now() + 60_000 };
+  await store.write(() => addToken(store, "for-a-minute", forAMinute, clock.now()));
   const { token } = (await caller(url, "for-a-minute")("POST", "/apps/web/deploy_token", {})).body;
   clock.advance(60_000);
   expect((await caller(url, token)("GET", "/apps/web")).status).toBe(401);

@@ -18,7 +18,7 @@ const check = async ({ call }: Pick<App, "call">, hostname: string) =>
 const shown = async ({ call }: Pick<App, "call">, hostname: string) =>
   (await call("GET", `${at}/${encodeURIComponent(hostname)}`)).body;
 const dns = ({ service }: Pick<App, "service">, hostname: string, answer: DnsAnswer | undefined) =>
-  setDns(service.context.store, hostname, answer);
+  void service.context.store.write(() => setDns(service.context.store, hostname, answer));
 
 // --- ACME ---
 

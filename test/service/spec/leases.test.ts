@@ -8,7 +8,8 @@ async function setup() {
   const app = await withApp({ clock: new ManualClock(Date.UTC(2026, 0, 1)), delays: "none" });
   const { id } = await app.machine();
   const one = `${app.machines}/${id}`;
-  addToken(app.service.context.store, "second-client", { slug: "personal", expiresAt: null }, 0);
+  const { store } = app.service.context;
+  await store.write(() => addToken(store, "second-client", { slug: "personal", expiresAt: null }, 0));
   const other = caller(app.url, "second-client");
   const acquire = async (body: object = {}) => (await app.call("POST", `${one}/lease`, body)).body.data;
   return { ...app, id, one, other, acquire };

@@ -161,7 +161,8 @@ test.each([
 test("a Machine from before images were checked is shown, until its image is changed", async () => {
   const { call, machines, machine, service } = await withApp();
   const { id } = await machine({ image: "hello-world" });
-  service.context.store.run(`UPDATE machine_versions SET config = '{"image":"hello world"}'`);
+  const { store } = service.context;
+  await store.write(() => store.run(`UPDATE machine_versions SET config = '{"image":"hello world"}'`));
   service.context.configs.clear();
   service.context.machineTexts.clear();
   const found = await call("GET", `${machines}/${id}`);

@@ -12,7 +12,8 @@ const current = async (call: Call) => {
 
 test("a token of an organization shows its slug and name, and no Apps", async () => {
   const app = await withApp();
-  ensureOrg(app.service.context.store, "acme", "The Acme Company");
+  const { store } = app.service.context;
+  await store.write(() => ensureOrg(store, "acme", "The Acme Company"));
   const acme = callerWith(app, "acme-token", { slug: "acme" });
   expect(await current(app.call)).toEqual({
     tokens: [{ token_id: expect.stringMatching(/^[0-9a-f]{12}$/), org_slug: "personal", organization: "Personal" }],

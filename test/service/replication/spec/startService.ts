@@ -7,15 +7,18 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { expect } from "vitest";
-import type { Clock } from "../../../../service/index.ts";
+import { expect, vi } from "vitest";
+import { ManualClock, type Clock } from "../../../../service/index.ts";
 import { connectionLimits } from "../../../../service/http/connections.ts";
 import { Front } from "../../../../service/http/front.ts";
 import { MemberKey } from "../../../../service/http/memberKey.ts";
 import { catchUp } from "../../../../service/replication/catchUp.ts";
+import { positionOf } from "../../../../service/replication/changes.ts";
+import type { GroupLog } from "../../../../service/replication/groupLog.ts";
 import { LeaderLog } from "../../../../service/replication/leaderLog.ts";
 import { MemoryLog } from "../../../../service/replication/memoryLog.ts";
 import { MemberCopy, schemaOfCopies } from "../../../../service/store/memberCopy.ts";
+import { hang } from "../../../support/patience.mts";
 import { startService as startAlone, type TestService } from "../../../support/startService.ts";
 import { contentsOf } from "../copies.ts";
 
@@ -36,7 +39,8 @@ async function startFront(key: MemberKey): Promise<{ readonly front: Front; read
 async function requireEqualCopy({ service: { context } }: TestService, log: MemoryLog): Promise<void> {
   const { store } = context;
   store.flush();
-  await store.unsettled;
+  const { seq } = positionOf(store.db);
+  await vi.waitFor(async () => expect((await log.end()).seq).toBe(seq), { timeout: hang, interval: 1 });
   const folder = mkdtempSync(join(tmpdir(), "machines-copy-"));
   const file = join(folder, "service.db");
   const copy = new MemberCopy(file);
@@ -50,6 +54,15 @@ async function requireEqualCopy({ service: { context } }: TestService, log: Memo
     rmSync(folder, { recursive: true });
   }
 }
+
+/** Acknowledges each change at once. A clock that stands still does not wait until what was due is in the log. */
+const atOnce = (log: GroupLog): GroupLog => ({
+  begin: () => log.begin(),
+  end: () => log.end(),
+  discard: () => log.discard(),
+  committed: () => void log.committed(),
+  unsure: undefined,
+});
 
 /** Starts a leader and two standbys, one of which gets all requests. */
 export async function startService<C extends Clock | undefined = undefined>(
@@ -68,7 +81,10 @@ export async function startService<C extends Clock | undefined = undefined>(
   const service = await startAlone<C>({
     ...options,
     leading: {
-      log: (db) => new LeaderLog(db, schemaOfCopies(), leading),
+      log(db) {
+        const made = new LeaderLog(db, schemaOfCopies(), leading);
+        return options.clock instanceof ManualClock ? atOnce(made) : made;
+      },
       lock: { release() {} },
       run: String(epoch),
       serve: (handler) => leader.front.answer(handler),
