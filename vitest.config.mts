@@ -180,7 +180,7 @@ export default defineConfig({
           name: "members",
           include: isThorough ? ["test/service/spec/*.test.ts"] : [],
           maxWorkers,
-          setupFiles: ["test/support/newRun.ts"],
+          setupFiles: ["test/support/newRun.ts", "test/service/replication/spec/setup.ts"],
           isolate: false,
           testTimeout: wholeTest,
           hookTimeout: wholeTest,
