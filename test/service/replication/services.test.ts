@@ -11,6 +11,8 @@ import { LeaderLog } from "../../../service/replication/leaderLog.ts";
 import type { Log } from "../../../service/replication/log.ts";
 import { Membership } from "../../../service/replication/membership.ts";
 import { logSchema, openPostgresLog } from "../../../service/replication/postgresLog.ts";
+import type { RuntimeFactory } from "../../../service/runtime/runtime.ts";
+import { SimulatedRuntime } from "../../../service/runtime/simulated.ts";
 import { open, storeFile } from "../../../service/store/database.ts";
 import { keepLog } from "../../../service/replication/snapshots.ts";
 import { MemberCopy, schemaOfCopies, snapshotOf } from "../../../service/store/memberCopy.ts";
@@ -48,7 +50,7 @@ interface TestMember {
 }
 
 /** A member with the data of a folder, which it may have had before. */
-async function member(name: string): Promise<TestMember> {
+async function member(name: string, runtime?: RuntimeFactory): Promise<TestMember> {
   const folder = join(root, name);
   mkdirSync(folder, { recursive: true });
   // Members have the same key.
@@ -73,6 +75,7 @@ async function member(name: string): Promise<TestMember> {
       made.service = createService({
         data: folder,
         delays: "none",
+        ...(runtime ? { runtime } : {}),
         leading: {
           log: (db) => new LeaderLog(db, schemaOfCopies(), { log, epoch, pause, lost, unsure }),
           lock: { release() {} },
@@ -124,6 +127,20 @@ const follows = async (one: TestMember): Promise<void> => {
   const { seq } = await one.log.end();
   await expect.poll(() => one.copy.position.seq).toBeGreaterThanOrEqual(seq);
 };
+
+test("a leader begins that has to write the volumes of an earlier runtime", async () => {
+  const one = await member("one");
+  const first = await leads(one);
+  await fill(first, "web");
+  await call(first, "POST", "/apps/web/volumes", { name: "data", region: "ams", size_gb: 1 });
+  const keeping: RuntimeFactory = (host) => Object.assign(new SimulatedRuntime(host), { volumeChanged: () => {} });
+  const two = await member("two", keeping);
+  await follows(two);
+  one.kill();
+  await endLease();
+  const { context } = await leads(two);
+  expect(context.store.all("SELECT written FROM volumes")).toEqual([{ written: 0 }]);
+});
 
 test("a member that takes over has everything that was acknowledged, and continues", async () => {
   const one = await member("one");
