@@ -31,17 +31,30 @@ export async function catchUp(copy: Copy, log: Pick<Log, "read" | "latestSnapsho
     await copy.replace(snapshot);
     return true;
   };
-  if (!(await isInLog(copy, log))) await replace();
   for (;;) {
-    const entries = await log.read(copy.position.seq, mostEntries, mostBytes);
-    if (entries.length === 0) return;
+    const next = await following(copy.position, log);
+    if (next?.length === 0) return;
     try {
-      for (const entry of entries) await copy.apply(entry);
+      if (!next) throw new DoesNotApply(`the log does not continue entry ${copy.position.seq} of this copy`);
+      for (const entry of next) await copy.apply(entry);
     } catch (error) {
       // The copy is damaged, or what it needs next was trimmed meanwhile.
       if (!(error instanceof DoesNotApply) || !(await replace())) throw error;
     }
   }
+}
+
+/**
+ * The entries after a position; undefined if the log does not continue it. Each time, the entry before is read with them: a database that
+ * fails over may forget an entry that it has shown.
+ */
+async function following({ seq, epoch }: Position, log: Pick<Log, "read">): Promise<readonly Logged[] | undefined> {
+  const entries = await log.read(Math.max(0, seq - 1), mostEntries, mostBytes);
+  const [first, ...others] = entries;
+  if (seq === 0) return first === undefined || first.seq === 1 ? entries : undefined;
+  if (first?.seq !== seq || first.epoch !== epoch) return undefined;
+  // So large an entry comes alone.
+  return first.bytes.length < mostBytes ? others : log.read(seq, mostEntries, mostBytes);
 }
 
 /**
@@ -55,11 +68,4 @@ export async function readUntil(copy: Copy, log: Pick<Log, "read" | "latestSnaps
     if (entries.length === 0) throw new DoesNotApply(`the log has no entry ${copy.position.seq + 1}`);
     for (const entry of entries) await copy.apply(entry);
   }
-}
-
-/** Whether the log continues the copy: it has the copy's last entry, of the same leadership, or its first entry follows. */
-async function isInLog({ position }: Copy, log: Pick<Log, "read">): Promise<boolean> {
-  const [found] = await log.read(Math.max(0, position.seq - 1), 1, 1);
-  if (position.seq === 0) return found === undefined || found.seq === 1;
-  return found?.seq === position.seq && found.epoch === position.epoch;
 }

@@ -18,13 +18,14 @@ export async function storedIdentity(log: Pick<Log, "identity">): Promise<Identi
   return found && (JSON.parse(Buffer.from(found).toString()) as Identity);
 }
 
-/** The stored identity; otherwise the one that `create` makes, unless another member was faster. */
+/**
+ * The stored identity; otherwise the one that `create` makes, unless another member was faster. It is stored again: a database that fails
+ * over may forget what it shows.
+ */
 export async function identityOf(
   log: Pick<Log, "identity" | "addIdentity">,
   create: () => Promise<Identity>,
 ): Promise<Identity> {
-  const found = await storedIdentity(log);
-  if (found) return found;
-  const stored = await log.addIdentity(identityBytes(await create()));
+  const stored = await log.addIdentity((await log.identity()) ?? identityBytes(await create()));
   return JSON.parse(Buffer.from(stored).toString()) as Identity;
 }

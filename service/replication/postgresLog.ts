@@ -55,7 +55,7 @@ const lease = (at: number): string => `clock_timestamp() + make_interval(secs =>
 const isLeader = (at: number): string => `(SELECT 1 FROM ${logSchema}.leadership WHERE epoch = $${at} FOR SHARE)`;
 
 const insertOnly = (table: "identity" | "place"): string =>
-  `INSERT INTO ${logSchema}.${table} (id, bytes) VALUES (1, $1) ON CONFLICT DO NOTHING`;
+  `INSERT INTO ${logSchema}.${table} AS was (id, bytes) VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET bytes = was.bytes RETURNING bytes`;
 const insertPart = `INSERT INTO ${logSchema}.snapshot (seq, attempt, part, parts, bytes) VALUES ($1, $2, $3, $4, $5)`;
 
 /** The rows of a snapshot. It counts only when its last part is there; another member may store one with the same number meanwhile. */
@@ -300,10 +300,8 @@ class PostgresLog implements Log {
   }
 
   async #addOnly(table: "identity" | "place", bytes: Uint8Array): Promise<Uint8Array> {
-    await this.#query(insertOnly(table), Buffer.from(bytes));
-    const stored = await this.#only(table);
-    if (stored === undefined) throw new Error(`the ${table} that was just stored is missing`);
-    return stored;
+    const { rows } = await this.#query<{ bytes: Buffer }>(insertOnly(table), Buffer.from(bytes));
+    return rows[0]?.bytes ?? bytes;
   }
 
   identity(): Promise<Uint8Array | undefined> {

@@ -214,9 +214,10 @@ class Process {
     const { position } = copy;
     let isKept = run.bug === "keeps unacknowledged changes" && position.seq > 0;
     const read = async (after: number, most: number, bytes: number) => {
-      const found = isKept ? [{ ...position, schema: 0, bytes: Buffer.of(), at: 0 }] : undefined;
+      if (!isKept) return this.#log.read(after, most, bytes);
       isKept = false;
-      return found ?? this.#log.read(after, most, bytes);
+      const next = await this.#log.read(position.seq, most, bytes);
+      return [{ ...position, schema: 0, bytes: Buffer.of(), at: 0 }, ...next];
     };
     this.#membership = new Membership({
       ...{ copy, log: { ...this.#log, read }, timing: usualTiming },
