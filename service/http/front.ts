@@ -68,6 +68,7 @@ export class Front {
   /** What is said of clients, by their address. */
   readonly #saying = new Map<string, string>();
   #target: Target | undefined;
+  #handler: RequestListener | undefined;
   #changed = withResolvers();
   #finished = withResolvers();
   /** Number of requests that are being answered here. */
@@ -87,10 +88,16 @@ export class Front {
     this.#agent = new Agent(this.#connect);
   }
 
-  /** Requests are answered here from now on. Returns a server for Fastify, which never listens. */
-  answer(handler: RequestListener): Server {
-    this.#aim({ handler: (request, response) => this.#handle(handler, request, response) });
+  /** Takes the handler of a service that is being created. Returns a server for Fastify, which never listens. */
+  attach(handler: RequestListener): Server {
+    this.#handler = handler;
     return createServer();
+  }
+
+  /** Requests are answered here from now on: the service is complete, with its checks of every request. */
+  answer(): void {
+    const handler = this.#handler;
+    if (handler) this.#aim({ handler: (request, response) => this.#handle(handler, request, response) });
   }
 
   #handle(handler: RequestListener, request: IncomingMessage, response: ServerResponse): void {

@@ -11,7 +11,7 @@ import { addChangesRoute } from "../http/changesRoute.ts";
 import type { MemberKey } from "../http/memberKey.ts";
 import { memberKeyOf } from "./commandStore.ts";
 import { answerWith, Front } from "../http/front.ts";
-import { positionOf, type Position } from "../replication/changes.ts";
+import { positionOf } from "../replication/changes.ts";
 import { LeaderLog } from "../replication/leaderLog.ts";
 import type { Log } from "../replication/log.ts";
 import { usualTiming, type MemberState } from "../replication/member.ts";
@@ -81,6 +81,7 @@ class MemberProcess {
   readonly #tokens: Tokens;
   /** Who leads, as the log said last. */
   #said: string | undefined;
+  #seq = 0;
 
   constructor(plan: Plan, joined: Joined) {
     this.#plan = plan;
@@ -121,13 +122,8 @@ class MemberProcess {
       failed: (error) => this.#fail(error),
     });
     const report = setInterval(() => this.#report(me.address), reportMs);
-    const keep = setInterval(
-      () =>
-        void this.#keep(me.address).catch((error: unknown) =>
-          this.#say("the log could not be trimmed", { err: String(error) }),
-        ),
-      keepEveryMs,
-    );
+    const notKept = (error: unknown): void => this.#say("no snapshot could be stored", { err: String(error) });
+    const keep = setInterval(() => void this.#keep(me.address).catch(notKept), keepEveryMs);
     this.#repeated = [report, keep];
     await this.#settled.promise;
     return this.#running;
@@ -136,6 +132,7 @@ class MemberProcess {
   /** Hands over, if it leads, and ends. */
   stop(signal: string): void {
     this.#say("closing", { signal });
+    clearRunning(this.#plan.folder);
     this.#membership?.stop();
   }
 
@@ -143,6 +140,7 @@ class MemberProcess {
     const { log, lock } = this.#joined;
     const membership = this.#membership as Membership;
     const { seq } = this.#copy.position;
+    this.#seq = seq;
     this.#copy.close();
     const leading = {
       ...{ log, epoch },
@@ -155,7 +153,7 @@ class MemberProcess {
         log: (db) => new LeaderLog(db, schemaOfCopies(), leading),
         lock,
         run: String(epoch),
-        serve: (handler) => this.#front.answer(handler),
+        serve: (handler) => this.#front.attach(handler),
         idle: () => this.#front.idle(),
         metrics: () => this.#metrics(),
       },
@@ -164,6 +162,7 @@ class MemberProcess {
     await created.service.app.ready();
     this.#admin = await adminOf(this.#plan, created.service);
     this.#created = created;
+    this.#front.answer();
     this.#say("leads", { epoch, seq });
     this.#changed(membership.state);
   }
@@ -194,7 +193,7 @@ class MemberProcess {
   #metrics(): string {
     const { epoch = 0 } = this.#membership?.state ?? {};
     const isLeader = this.#created !== undefined;
-    const { seq } = this.#position;
+    const seq = this.#entry;
     return memberMetrics({ ...this.#measured, isLeader, epoch, seq, replaced: this.#copy.replaced });
   }
 
@@ -210,13 +209,17 @@ class MemberProcess {
     if (seq !== undefined) this.#say("stored a snapshot", { seq });
   }
 
-  /** How far its copy is. */
-  get #position(): Position {
-    return this.#created ? positionOf(this.#created.service.context.store.db) : this.#copy.position;
+  /** The last entry that its copy contains. */
+  get #entry(): number {
+    const { role = "following" } = this.#membership?.state ?? {};
+    if (this.#created) this.#seq = positionOf(this.#created.service.context.store.db).seq;
+    // Between the two, the copy is closed.
+    else if (role !== "leading") this.#seq = this.#copy.position.seq;
+    return this.#seq;
   }
 
   #report(address: string): void {
-    const { seq } = this.#position;
+    const seq = this.#entry;
     const role = this.#created ? "leader" : "standby";
     void this.#joined.log.report({ address, version, role, seq }).catch(() => {});
     void this.#measure().catch(() => {});
@@ -238,7 +241,6 @@ class MemberProcess {
     this.#stopRepeating();
     if (this.#created) await this.#introduceSuccessor();
     await this.#front.end();
-    clearRunning(this.#plan.folder);
     await this.#created?.closeTracing();
     this.#exit(0);
   }

@@ -21,7 +21,7 @@ import type { SchemaOfCopy } from "../replication/leaderLog.ts";
 import type { Logged, Snapshot } from "../replication/log.ts";
 import type { MadeSnapshot } from "../replication/snapshots.ts";
 import { copyStore } from "./copy.ts";
-import { companionFiles, open, schemaOf, StoreError } from "./database.ts";
+import { companionFiles, open, requireWhole, schemaOf, sqliteCode, StoreError } from "./database.ts";
 import { writePrivately } from "./privateFile.ts";
 import { currentSchema } from "./schema.ts";
 
@@ -49,15 +49,17 @@ export class MemberCopy implements Copy {
   #db: DatabaseSync;
   #replaced = 0;
 
-  /** Opens the file, or creates an empty store. A file that cannot be opened is replaced. */
+  /** Opens the file, or creates an empty store. A damaged file is replaced. */
   constructor(file: string) {
     this.#file = file;
     try {
       this.#db = this.#open();
+      requireWhole({ db: this.#db }, file);
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       this.#remove();
       this.#db = this.#open();
+      this.#replaced++;
     }
   }
 
@@ -95,7 +97,12 @@ export class MemberCopy implements Copy {
   async apply({ epoch, seq, schema, bytes }: Logged): Promise<void> {
     const changes = await decode(bytes);
     this.#suit(schema, seq);
-    apply(this.#db, { epoch, seq }, changes);
+    try {
+      apply(this.#db, { epoch, seq }, changes);
+    } catch (error) {
+      const isDamaged = [11, 26].includes(sqliteCode(error) ?? 0);
+      throw isDamaged ? new DoesNotApply(`the copy is damaged before entry ${seq}`, { cause: error }) : error;
+    }
   }
 
   /** Gives the copy the schema of the next entry: the leader's copy was migrated just before it. */

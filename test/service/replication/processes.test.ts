@@ -1,5 +1,5 @@
 // Members as real processes: each answers every request, and any of them may end at any time (F97, F99, F100).
-import { readFileSync } from "node:fs";
+import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -194,6 +194,40 @@ test("the database reveals nothing without the key", async () => {
   const all = Buffer.concat(dumped);
   expect(all.length).toBeGreaterThan(1000);
   expect(known.filter((one) => all.includes(one))).toEqual([]);
+});
+
+test("a damaged copy is replaced by what the log has", async () => {
+  const { service, leader, standbys } = await three();
+  const [standby] = standbys;
+  for (const name of ["one", "two", "three"]) await callOf(leader)("POST", "/apps", { name, org_slug: "personal" });
+  process.kill(standby.pid, "SIGTERM");
+  await standby.end;
+  const file = storeFile(standby.data);
+  // In one file, with a page of it destroyed.
+  const before = new DatabaseSync(file);
+  before.exec("PRAGMA journal_mode = DELETE");
+  const { rootpage } = before.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'apps'").get() as {
+    rootpage: number;
+  };
+  before.close();
+  const opened = openSync(file, "r+");
+  writeSync(opened, Buffer.alloc(4096, "damaged"), 0, 4096, (rootpage - 1) * 4096);
+  closeSync(opened);
+  const again = await service.start(standby.data);
+  const copied = () => {
+    const db = new DatabaseSync(file, { readOnly: true });
+    try {
+      return db
+        .prepare("SELECT name FROM apps ORDER BY name")
+        .all()
+        .map(({ name }) => name);
+    } finally {
+      db.close();
+    }
+  };
+  await expect.poll(copied).toEqual(["one", "three", "two"]);
+  const metrics = await fetch(`${again.url}/metrics`, { headers: { authorization: `Bearer ${again.token}` } });
+  expect(await metrics.text()).toContain("machines_service_member_copies_replaced_total 1");
 });
 
 test("a member is refused with another key, in a folder with data of its own, or in that of another service", async () => {

@@ -87,9 +87,10 @@ export async function startService<C extends Clock | undefined = undefined>(
       },
       lock: { release() {} },
       run: String(epoch),
-      serve: (handler) => leader.front.answer(handler),
+      serve: (handler) => leader.front.attach(handler),
     },
   });
+  leader.front.answer();
   for (const { front } of [standby, other]) front.follow(leader.url);
   return {
     ...service,

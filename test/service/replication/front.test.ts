@@ -1,0 +1,93 @@
+// The server of a member: it passes requests to the leader, and answers them itself only once its service is complete.
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import { connectionLimits } from "../../../service/http/connections.ts";
+import { Front } from "../../../service/http/front.ts";
+import { MemberKey } from "../../../service/http/memberKey.ts";
+import { forwardedFrom } from "../../../service/requestAddress.ts";
+import { afterThisTest } from "../../support/leftovers.ts";
+
+const key = new MemberKey(Buffer.alloc(32, 1));
+const urlOf = (address: AddressInfo): string => `http://127.0.0.1:${address.port}`;
+
+async function startFront(memberKey = key) {
+  const front = new Front({ limits: connectionLimits(), tls: undefined, key: memberKey, answerSelf: () => false });
+  front.server.listen(0, "127.0.0.1");
+  await once(front.server, "listening");
+  afterThisTest(() => front.server.closeAllConnections());
+  afterThisTest(() => void front.server.close());
+  return { front, url: urlOf(front.server.address() as AddressInfo) };
+}
+
+/** A handler that keeps what it gets. */
+function keeping() {
+  const got: IncomingMessage[] = [];
+  const handler: RequestListener = (request, response) => {
+    got.push(request);
+    request.resume();
+    response.end("here");
+  };
+  return { got, handler };
+}
+const clientsOf = (requests: readonly IncomingMessage[]): unknown[] =>
+  requests.map((request) => (request as { [forwardedFrom]?: string })[forwardedFrom]);
+
+test("a request waits until the service is complete", async () => {
+  const { front, url } = await startFront();
+  const { got, handler } = keeping();
+  front.attach(handler);
+  const answer = fetch(url, { method: "POST", body: "text" });
+  await once(front.server, "request");
+  await new Promise(setImmediate);
+  expect(got).toEqual([]);
+  front.answer();
+  expect(await (await answer).text()).toBe("here");
+});
+
+test("a request is passed to the leader, with its client, which only a member may name", async () => {
+  const leader = await startFront();
+  const { got, handler } = keeping();
+  leader.front.attach(handler);
+  leader.front.answer();
+  const standby = await startFront();
+  standby.front.follow(leader.url);
+  expect(await (await fetch(standby.url)).text()).toBe("here");
+  await fetch(leader.url);
+  await fetch(leader.url, { headers: { "machines-client": `10.0.0.1 ${"0".repeat(64)}` } });
+  const stranger = await startFront(new MemberKey(Buffer.alloc(32, 2)));
+  stranger.front.follow(leader.url);
+  await fetch(stranger.url);
+  expect(clientsOf(got)).toEqual(["127.0.0.1", undefined, undefined, undefined]);
+});
+
+test("a read is repeated at the next leader, and a change whose outcome is unknown has no answer", async () => {
+  let asked = 0;
+  const dying = createServer((request) => {
+    asked++;
+    request.socket.destroy();
+  });
+  dying.listen(0, "127.0.0.1");
+  await once(dying, "listening");
+  afterThisTest(() => void dying.close());
+  const { front, url } = await startFront();
+  front.follow(urlOf(dying.address() as AddressInfo));
+  await expect(fetch(url, { method: "POST", body: "text" })).rejects.toThrow();
+  expect(asked).toBe(1);
+  const read = fetch(url);
+  await expect.poll(() => asked).toBeGreaterThan(1);
+  const { handler } = keeping();
+  front.attach(handler);
+  front.answer();
+  expect(await (await read).text()).toBe("here");
+});
+
+test("while no member leads a request gets 503 when the member ends, and nothing was done for it", async () => {
+  const { front, url } = await startFront();
+  const answer = fetch(url, { method: "POST", body: "text" });
+  await once(front.server, "request");
+  void front.end();
+  const { status, headers } = await answer;
+  expect([status, headers.get("retry-after"), headers.get("machines-not-accepted")]).toEqual([503, "1", "1"]);
+});
