@@ -68,8 +68,8 @@ export interface Extent {
   readonly size: number;
   /** Bytes of the entries after the latest snapshot. */
   readonly bytesSince: number;
-  /** The snapshots, the latest first, with when they were stored, in milliseconds since 1970 by the log's clock. */
-  readonly snapshots: readonly { readonly seq: number; readonly at: number }[];
+  /** The snapshots, the latest first: their size, and when they were stored, in milliseconds since 1970 by the log's clock. */
+  readonly snapshots: readonly { readonly seq: number; readonly bytes: number; readonly at: number }[];
   /** The time by the log's clock. */
   readonly now: number;
 }

@@ -89,7 +89,7 @@ export class MemoryLog implements Log {
   async extent(): Promise<Extent> {
     const bytesAfter = (seq: number): number =>
       this.#entries.reduce((sum, entry) => sum + (entry.seq > seq ? entry.bytes.length : 0), 0);
-    const snapshots = this.#snapshots.map(({ seq, at }) => ({ seq, at }));
+    const snapshots = this.#snapshots.map(({ seq, bytes, at }) => ({ seq, bytes: bytes.length, at }));
     const bytesSince = bytesAfter(snapshots[0]?.seq ?? 0);
     return { seq: this.#end.seq, size: bytesAfter(0), bytesSince, snapshots, now: this.#now() };
   }

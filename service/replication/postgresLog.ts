@@ -49,7 +49,7 @@ const partBytes = 2 ** 20;
 const millis = (time: string): string => `(extract(epoch FROM ${time}) * 1000)::double precision`;
 
 // Parts are missing while one is being stored, or if the member that stored it has ended.
-const wholeSnapshots = `SELECT seq, attempt, parts, max(at) AS at FROM ${logSchema}.snapshot GROUP BY seq, attempt, parts HAVING count(*) = parts`;
+const wholeSnapshots = `SELECT seq, attempt, parts, max(at) AS at, sum(octet_length(bytes)) AS bytes FROM ${logSchema}.snapshot GROUP BY seq, attempt, parts HAVING count(*) = parts`;
 
 const lease = (at: number): string => `clock_timestamp() + make_interval(secs => $${at}::double precision / 1000)`;
 const isLeader = (at: number): string => `(SELECT 1 FROM ${logSchema}.leadership WHERE epoch = $${at} FOR SHARE)`;
@@ -245,8 +245,8 @@ class PostgresLog implements Log {
   }
 
   async extent(): Promise<Extent> {
-    const { rows: snapshots } = await this.#query<{ seq: string; at: number }>(
-      `SELECT seq, ${millis("min(at)")} AS at FROM (${wholeSnapshots}) AS whole GROUP BY seq ORDER BY seq DESC`,
+    const { rows: snapshots } = await this.#query<{ seq: string; bytes: string; at: number }>(
+      `SELECT seq, min(bytes) AS bytes, ${millis("min(at)")} AS at FROM (${wholeSnapshots}) AS whole GROUP BY seq ORDER BY seq DESC`,
     );
     const { rows } = await this.#query<{ seq: string; size: string; since: string; now: number }>(
       `SELECT (SELECT coalesce(max(seq), 0) FROM ${logSchema}.log) AS seq, pg_total_relation_size('${logSchema}.log') AS size, ${millis("clock_timestamp()")} AS now,
@@ -256,7 +256,7 @@ class PostgresLog implements Log {
     const { seq, size, since, now } = rows[0] ?? { seq: 0, size: 0, since: 0, now: 0 };
     return {
       ...{ seq: Number(seq), size: Number(size), bytesSince: Number(since), now },
-      snapshots: snapshots.map((one) => ({ seq: Number(one.seq), at: one.at })),
+      snapshots: snapshots.map((one) => ({ seq: Number(one.seq), bytes: Number(one.bytes), at: one.at })),
     };
   }
 

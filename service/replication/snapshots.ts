@@ -8,14 +8,14 @@ export interface MadeSnapshot extends Snapshot {
 
 /** How the log is kept. */
 export interface Keeping {
-  /** A snapshot is made when the entries after the latest one have this many bytes. */
+  /** A snapshot is made when the entries after the latest one have this many bytes, and at least half as many as that one. */
   readonly everyBytes: number;
   /** Any moment of so many milliseconds before now can be read. */
   readonly keepMs: number;
 }
 
-/** ASSUMED: a snapshot for each 64 MB of the log. Reading so much takes a new member a few seconds. */
-export const usualBytes = 64 * 2 ** 20;
+/** ASSUMED: a snapshot for each 8 MB of the log, or more if it is large itself. Applying so much takes a new member some seconds. */
+export const usualBytes = 8 * 2 ** 20;
 
 /** Makes a snapshot if one is due, and removes what is no longer needed. Returns the number of the snapshot's last entry. */
 export async function keepLog(
@@ -23,8 +23,9 @@ export async function keepLog(
   make: () => Promise<MadeSnapshot>,
   { everyBytes, keepMs }: Keeping,
 ): Promise<number | undefined> {
-  const { bytesSince } = await log.extent();
-  const made = bytesSince >= everyBytes ? await store(log, make) : undefined;
+  const before = await log.extent();
+  const due = Math.max(everyBytes, (before.snapshots[0]?.bytes ?? 0) / 2);
+  const made = before.bytesSince >= due ? await store(log, make) : undefined;
   const { snapshots, now } = await log.extent();
   // One that was made before that time has an earlier moment.
   const oldest = snapshots.find(({ at }) => at <= now - keepMs);
