@@ -202,8 +202,10 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   const { store } = options.context;
   // A leader whose lease may have ended may have read what is no longer true.
   if (store.isLogged)
-    app.addHook("onSend", async () => {
-      if (store.unsure) await store.unsure;
+    app.addHook("onSend", (_request, _reply, _payload, proceed) => {
+      const { unsure } = store;
+      if (unsure) void unsure.then(() => proceed());
+      else proceed();
     });
   app.setErrorHandler(sendError);
   for (const { row, rule } of routes) {

@@ -76,6 +76,7 @@ class MemberProcess {
   #membership: Membership | undefined;
   #created: Created | undefined;
   #admin: Admin | undefined;
+  #proxyPorts: Running["proxy"];
   #repeated: readonly NodeJS.Timeout[] = [];
   #measured = { endSeq: 0, logBytes: 0, snapshots: 0 };
   readonly #tokens: Tokens;
@@ -159,6 +160,8 @@ class MemberProcess {
       },
     });
     addChangesRoute(created.service.app, created.service.context, this.#joined.key);
+    // Before the first request, because it finds the addresses that Apps can have.
+    this.#proxyPorts = await created.service.proxy?.listen(this.#plan.ports);
     await created.service.app.ready();
     this.#admin = await adminOf(this.#plan, created.service);
     this.#created = created;
@@ -181,7 +184,11 @@ class MemberProcess {
 
   get #running(): Running {
     const run = String(this.#membership?.state.epoch ?? 0);
-    return { ...runningOf(this.#plan, this.#url, run), ...(this.#admin ? { admin: this.#admin.url } : {}) };
+    return {
+      ...runningOf(this.#plan, this.#url, run),
+      ...(this.#proxyPorts ? { proxy: this.#proxyPorts } : {}),
+      ...(this.#admin ? { admin: this.#admin.url } : {}),
+    };
   }
 
   /** Looks how long the log is, and what it has. */
