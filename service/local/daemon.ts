@@ -91,14 +91,16 @@ function minimalEnvironment(): NodeJS.ProcessEnv {
 function spawnService(folder: string, options: LocalOptions): Promise<Running> {
   return new Promise((done, fail) => {
     const log = openLog(folder);
-    const started = startArguments({ listen: "127.0.0.1:0", ...settled(options) });
+    // Others see the arguments of a process, and this URL may have a password.
+    const { store, ...shown } = settled(options);
+    const started = startArguments({ listen: "127.0.0.1:0", ...shown });
     const child = spawn(
       process.execPath,
       ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", mainFile(), "start", ...started, "--report"],
       {
         cwd: folder,
         detached: true,
-        env: minimalEnvironment(),
+        env: { ...minimalEnvironment(), ...(store === undefined ? {} : { MACHINES_SERVICE_STORE: store }) },
         stdio: ["ignore", log, log, "pipe"],
       },
     );

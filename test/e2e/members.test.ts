@@ -1,4 +1,4 @@
-// The real CLI while the leader of three members is killed again and again: every run succeeds, and nothing is lost or exists twice.
+// The real CLI while the leader of three members is killed again and again (F97): every run succeeds, and nothing is lost or exists twice.
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, inject, test } from "vitest";
 import { startMembers, type Members } from "../service/histories/members.ts";

@@ -300,12 +300,10 @@ export const faults = {
   F98: {
     wrong: "The database of several members restarts, fails over, refuses changes, or has a full disk.",
     promised: "What was answered is in it. Changes wait until it accepts them, and nothing is made twice.",
-    decisive: true,
   },
   F99: {
     wrong: "A member's copy is damaged, too old, or has changes that were never answered.",
     promised: "It is replaced by what the log has, and a metric counts it. The copies of all members are equal.",
-    decisive: true,
   },
   F100: {
     wrong:

@@ -1,7 +1,9 @@
 // The commands of a service that runs as several members: its keys, tokens and list of members, and moving its data
 // in and out (F100).
+import { execFile } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { logSchema } from "../../../service/replication/postgresLog.ts";
 import { caller } from "../client.ts";
@@ -66,6 +68,17 @@ test("a new key is one that a member takes", async () => {
   const service = serviceOn(server.url);
   writeFileSync(service.keyFile, key);
   await leaderOf([await service.start()]);
+});
+
+test("a member in the background does not show the URL of its database among its arguments", async () => {
+  const service = serviceOn(server.url.replace("postgres@", "postgres:canary@"));
+  const data = folder();
+  await ok("start", "--detach", "--data", data, "--listen", "127.0.0.1:0", ...service.options);
+  const { pid } = JSON.parse(await ok("status", "--json", "--data", data)) as { pid: number };
+  const { stdout } = await promisify(execFile)("ps", ["-o", "args=", "-p", String(pid)]);
+  expect(stdout).toContain("--key-file");
+  expect(stdout).not.toContain("canary");
+  await ok("stop", "--data", data);
 });
 
 test("tokens and organizations of every member's folder are those of the service", async () => {
