@@ -17,7 +17,7 @@ import type { Log } from "../replication/log.ts";
 import { usualTiming, type MemberState } from "../replication/member.ts";
 import { keepLog, usualBytes } from "../replication/snapshots.ts";
 import { Membership } from "../replication/membership.ts";
-import { prepareFolder } from "../service.ts";
+import { createService, prepareFolder } from "../service.ts";
 import { storeFile } from "../store/database.ts";
 import { clearRunning, lockData, writeRunning, type Held, type Running } from "../store/lock.ts";
 import { MemberCopy, schemaOfCopies, snapshotOf } from "../store/memberCopy.ts";
@@ -127,6 +127,7 @@ class MemberProcess {
     const keep = setInterval(() => void this.#keep(me.address).catch(notKept), keepEveryMs);
     this.#repeated = [report, keep];
     await this.#settled.promise;
+    if (!this.#created) await warmUp();
     return this.#running;
   }
 
@@ -320,6 +321,13 @@ class MemberProcess {
     const error = "no member of the service leads";
     answerWith(response, 503, JSON.stringify({ error, ...standing }), { "retry-after": "1" });
   }
+}
+
+/** Runs once what a leader begins with: the first time takes several times as long, in which no member would answer. */
+async function warmUp(): Promise<void> {
+  const service = createService({ delays: "none" });
+  await service.app.ready();
+  await service.close();
 }
 
 /** Refuses an address that other members cannot reach. */

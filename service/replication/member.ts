@@ -18,7 +18,7 @@ export interface Timing {
  * After the leader's death another member looks when the lease has ended; after a hand-over within `lookMs`. Then it has to read the
  * end of the log.
  */
-export const usualTiming: Timing = { leaseMs: 2000, renewMs: 500, lookMs: 100, retryMs: 100 };
+export const usualTiming: Timing = { leaseMs: 2000, renewMs: 500, lookMs: 50, retryMs: 100 };
 
 /**
  * `following`: another member leads, or none. `catching up`: it has the leadership, and reads the log to its end. `leading`: it answers.

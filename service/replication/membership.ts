@@ -36,6 +36,8 @@ export class Membership {
   #wakeAt = Number.POSITIVE_INFINITY;
   /** At most one brings the copy to the end of the log. */
   #following: Promise<void> | undefined;
+  /** The latest request about the leadership. */
+  #asked: Promise<void> | undefined;
   /** The end of its lease. */
   #released: Promise<void> | undefined;
 
@@ -122,8 +124,7 @@ export class Membership {
         await drain();
         return this.#happened({ kind: "drained" });
       case "release":
-        // Otherwise the lease ends by itself.
-        this.#released = log.release(action.epoch).catch(() => {});
+        this.#released = this.#release(action.epoch);
         return this.#released;
       case "end":
         // The copy does not change after the end.
@@ -133,7 +134,19 @@ export class Membership {
     }
   }
 
-  async #ask(request: () => Promise<Happened>): Promise<void> {
+  /** Ends the lease. A request to renew it that arrived later would prolong it. */
+  async #release(epoch: number): Promise<void> {
+    await this.#asked;
+    // Otherwise the lease ends by itself.
+    await this.#parts.log.release(epoch).catch(() => {});
+  }
+
+  #ask(request: () => Promise<Happened>): Promise<void> {
+    this.#asked = this.#answered(request);
+    return this.#asked;
+  }
+
+  async #answered(request: () => Promise<Happened>): Promise<void> {
     try {
       this.#happened(await request());
     } catch (error) {
