@@ -52,8 +52,12 @@ interface Taken {
   attempt: Attempt;
 }
 
-/** Where requests go now. */
-type Target = { readonly handler: RequestListener } | { readonly address: string };
+/** The leader. */
+interface Target {
+  readonly address: string;
+  /** Undefined if another member leads. */
+  readonly handler: RequestListener | undefined;
+}
 
 /** Accepts requests, and answers or forwards them. */
 export class Front {
@@ -94,10 +98,10 @@ export class Front {
     return createServer();
   }
 
-  /** Requests are answered here from now on: the service is complete, with its checks of every request. */
-  answer(): void {
+  /** Requests are answered here, at this URL, from now on: the service is complete, with its checks of every request. */
+  answer(address: string): void {
     const handler = this.#handler;
-    if (handler) this.#aim({ handler: (request, response) => this.#handle(handler, request, response) });
+    if (handler) this.#aim({ address, handler: (request, response) => this.#handle(handler, request, response) });
   }
 
   #handle(handler: RequestListener, request: IncomingMessage, response: ServerResponse): void {
@@ -110,8 +114,8 @@ export class Front {
 
   /** Requests are forwarded to the leader at this URL; while there is none, they wait. */
   follow(address: string | undefined): void {
-    if (this.#target && "address" in this.#target && this.#target.address === address) return;
-    this.#aim(address === undefined ? undefined : { address });
+    if (this.#target !== undefined && this.#target.address === address) return;
+    this.#aim(address === undefined ? undefined : { address, handler: undefined });
     // A leader that hands over waits for this: if it closed a connection first, it could miss a request that is on its way.
     void this.#agent.close();
     this.#agent = new Agent(this.#connect);
@@ -163,9 +167,9 @@ export class Front {
   #take(request: IncomingMessage, response: ServerResponse): void {
     this.#readClient(request);
     if (this.#isLeaving) response.setHeader("connection", "close");
-    const target = this.#target;
     if (this.#options.answerSelf(request, response)) return;
-    if (target && "handler" in target && !this.#isEnding) return target.handler(request, response);
+    const { handler } = this.#target ?? {};
+    if (handler && !this.#isEnding) return handler(request, response);
     // The leader may have done what was asked, or the client has gone: nothing that is said would be certain.
     void this.#forward(request, response).catch(() => request.socket.destroy());
   }
@@ -198,7 +202,8 @@ export class Front {
     const until = performance.now() + patienceMs;
     while (this.#target === undefined && performance.now() < until && !this.#isEnding)
       await this.#change(until - performance.now());
-    if (this.#target && "handler" in this.#target && !this.#isEnding) return this.#target.handler(request, response);
+    const { handler } = this.#target ?? {};
+    if (handler && !this.#isEnding) return handler(request, response);
     const body = await bodyOf(request);
     if (body === undefined) return tooLarge(response);
     const taken: Taken = { request, response, body, to: undefined, attempt: new Attempt(response) };
@@ -208,16 +213,10 @@ export class Front {
       taken.attempt.giveUp();
     });
     while (performance.now() < until && !this.#isEnding) {
-      if (this.#target && (await this.#ask(this.#target, taken))) return;
+      if (this.#target && (await this.#ask(this.#target.address, taken))) return;
       await this.#change(this.#target ? pauseMs : until - performance.now());
     }
     refuse(response);
-  }
-
-  get #ownAddress(): string {
-    const at = this.server.address();
-    const port = typeof at === "object" ? at?.port : 0;
-    return `${this.#options.tls ? "https" : "http"}://localhost:${port}`;
   }
 
   /** Waits until the leader changes, at most that long. */
@@ -229,16 +228,16 @@ export class Front {
   }
 
   /** Has a request answered by the leader. False if it had no effect, or can be sent again. */
-  async #ask(target: Target, taken: Taken): Promise<boolean> {
+  async #ask(address: string, taken: Taken): Promise<boolean> {
     const { request, response, body } = taken;
-    const { method = "GET", url = "/", rawHeaders, socket } = request;
-    // This member may lead now, but it has read the request already.
-    taken.to = "address" in target ? target.address : this.#ownAddress;
+    const { method = "GET", url = "/", rawHeaders } = request;
+    // It may be this member by now, which has read the request already.
+    taken.to = address;
     taken.attempt = new Attempt(response);
     const headers = forwardedHeaders(rawHeaders);
-    headers.push(clientHeader, this.#sayingOf(socket.remoteAddress ?? ""));
+    headers.push(clientHeader, this.#sayingOf(clientOf(request)));
     try {
-      return await taken.attempt.send(this.#agent, { origin: taken.to, path: url, method, headers, body });
+      return await taken.attempt.send(this.#agent, { origin: address, path: url, method, headers, body });
     } catch (error) {
       const isRepeatable = notSent.has(codeOf(error)) || canRepeat(request);
       if (response.headersSent || response.closed || !isRepeatable) throw error;
@@ -251,6 +250,10 @@ export class Front {
     this.server.closeAllConnections();
   }
 }
+
+/** The address of a client, which may have asked another member. */
+const clientOf = (request: IncomingMessage & { readonly [forwardedFrom]?: string }): string =>
+  request[forwardedFrom] ?? request.socket.remoteAddress ?? "";
 
 /** Whether a request changes nothing, however often it is sent. */
 const canRepeat = ({ method }: IncomingMessage): boolean => method === "GET" || method === "HEAD";

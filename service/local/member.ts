@@ -166,7 +166,7 @@ class MemberProcess {
     await created.service.app.ready();
     this.#admin = await adminOf(this.#plan, created.service);
     this.#created = created;
-    this.#front.answer();
+    this.#front.answer(membership.state.me.address);
     this.#say("leads", { epoch, seq });
     this.#changed(membership.state);
   }

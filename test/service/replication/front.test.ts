@@ -42,7 +42,7 @@ test("a request waits until the service is complete", async () => {
   await once(front.server, "request");
   await new Promise(setImmediate);
   expect(got).toEqual([]);
-  front.answer();
+  front.answer(url);
   expect(await (await answer).text()).toBe("here");
 });
 
@@ -50,7 +50,7 @@ test("a request is passed to the leader, with its client, which only a member ma
   const leader = await startFront();
   const { got, handler } = keeping();
   leader.front.attach(handler);
-  leader.front.answer();
+  leader.front.answer(leader.url);
   const standby = await startFront();
   standby.front.follow(leader.url);
   expect(await (await fetch(standby.url)).text()).toBe("here");
@@ -60,6 +60,11 @@ test("a request is passed to the leader, with its client, which only a member ma
   stranger.front.follow(leader.url);
   await fetch(stranger.url);
   expect(clientsOf(got)).toEqual(["127.0.0.1", undefined, undefined, undefined]);
+  // A leader that hands over passes on what a standby has from a client, as its request.
+  const between = await startFront();
+  between.front.follow(leader.url);
+  await fetch(between.url, { headers: { "machines-client": `10.0.0.9 ${key.sign("client", "10.0.0.9")}` } });
+  expect(clientsOf(got).at(-1)).toBe("10.0.0.9");
 });
 
 test("a read is repeated at the next leader, and a change whose outcome is unknown has no answer", async () => {
@@ -79,7 +84,7 @@ test("a read is repeated at the next leader, and a change whose outcome is unkno
   await expect.poll(() => asked).toBeGreaterThan(1);
   const { handler } = keeping();
   front.attach(handler);
-  front.answer();
+  front.answer(url);
   expect(await (await read).text()).toBe("here");
 });
 

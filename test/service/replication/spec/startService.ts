@@ -90,7 +90,7 @@ export async function startService<C extends Clock | undefined = undefined>(
       serve: (handler) => leader.front.attach(handler),
     },
   });
-  leader.front.answer();
+  leader.front.answer(leader.url);
   for (const { front } of [standby, other]) front.follow(leader.url);
   return {
     ...service,
