@@ -67,7 +67,7 @@ export class Sessions implements SessionFinder {
   }
 
   /**
-   * Name of the cookie. Browsers share cookies between the ports of a host, so each service has its own. They let nobody but
+   * Name of the cookie. Browsers share cookies between the ports of a host, so each service has its own. They let only
    * HTTPS pages of this very host set one whose name begins with `__Host-`.
    */
   get #cookie(): string {

@@ -7,7 +7,7 @@ import { basename, join } from "node:path";
 import { readUntil } from "../replication/catchUp.ts";
 import { DoesNotApply, emptyEntry } from "../replication/changes.ts";
 import { identityBytes, storedIdentity, type Identity } from "../replication/identity.ts";
-import type { Log } from "../replication/log.ts";
+import type { Contents, Log } from "../replication/log.ts";
 import { logSchema } from "../replication/postgresLog.ts";
 import { LocalAuthority } from "../runtime/localAuthority.ts";
 import { prepareFolder } from "../service.ts";
@@ -76,8 +76,7 @@ export async function moveOutOfStore(folder: string, { url, key }: StoreAddress)
       await writeFolder(folder, log, seq, identity);
       const { last, snapshot } = await endOf(log);
       const moved = identityBytes({ ...identity, movedTo: folder });
-      if (!(await log.replaceAll(epoch, { identity: moved, place: undefined, last, snapshot })))
-        throw new Problem("--store: a member was started meanwhile; stop it, and try again");
+      await replaceAsLeader(log, epoch, { identity: moved, place: undefined, last, snapshot });
     });
   } finally {
     await log.close();
@@ -113,16 +112,8 @@ export async function rotateKey({ url, key }: StoreAddress, next: Uint8Array): P
   try {
     const identity = await requireIdentity(log);
     await asOnlyLeader(log, async (epoch) => {
-      const { last, snapshot } = await endOf(log);
-      if (
-        !(await renewed.replaceAll(epoch, {
-          identity: identityBytes(identity),
-          place: await log.place(),
-          last,
-          snapshot,
-        }))
-      )
-        throw new Problem("--store: a member was started meanwhile; stop it, and try again");
+      const [{ last, snapshot }, place] = [await endOf(log), await log.place()];
+      await replaceAsLeader(renewed, epoch, { identity: identityBytes(identity), place, last, snapshot });
     });
   } finally {
     await log.close();
@@ -149,6 +140,11 @@ async function asOnlyLeader(log: Log, act: (epoch: number) => Promise<void>): Pr
     clearInterval(renewing);
     await log.release(mine);
   }
+}
+
+async function replaceAsLeader(log: Log, epoch: number, contents: Contents): Promise<void> {
+  if (!(await log.replaceAll(epoch, contents)))
+    throw new Problem("--store: a member was started meanwhile; stop it, and try again");
 }
 
 /** The last entry of a log, and a snapshot that contains it. */

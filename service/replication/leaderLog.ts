@@ -1,8 +1,8 @@
 // The leader's way into the log: each transaction of its copy becomes an entry.
 import type { DatabaseSync } from "node:sqlite";
 import { Appender, type Leading } from "./appender.ts";
-import { encode, lead, positionOf, prepareCopy, Recorder, type Recorded } from "./changes.ts";
-import type { GroupLog } from "./groupLog.ts";
+import { encode, lead, positionOf, prepareCopy, type Position } from "./changes.ts";
+import { RecordedLog } from "./recordedLog.ts";
 
 /** The schema that a copy has. */
 export interface SchemaOfCopy {
@@ -17,20 +17,18 @@ export interface LeadingMember extends Leading {
 }
 
 /** Records the transactions of a store, and appends them. */
-export class LeaderLog implements GroupLog {
+export class LeaderLog extends RecordedLog {
   readonly #appender: Appender;
-  readonly #recorder: Recorder;
   readonly #leading: LeadingMember;
   readonly #schema: number;
   #seq: number;
-  #recorded: Recorded | undefined;
 
   /** `schema` is the version of the copy's schema, `triggers` are those of a new store with it. */
   constructor(db: DatabaseSync, { schema, triggers }: SchemaOfCopy, leading: LeadingMember) {
     prepareCopy(db);
     lead(db, triggers);
+    super(db);
     this.#appender = new Appender(leading);
-    this.#recorder = new Recorder(db);
     this.#leading = leading;
     this.#schema = schema;
     this.#seq = positionOf(db).seq;
@@ -40,24 +38,15 @@ export class LeaderLog implements GroupLog {
     return this.#leading.unsure();
   }
 
-  begin(): void {
-    this.#recorder.begin();
-  }
-
-  end(): void {
-    this.#recorded = this.#recorder.end({ epoch: this.#leading.epoch, seq: this.#seq + 1 });
-  }
-
-  discard(): void {
-    this.#recorder.discard();
-    this.#recorded = undefined;
+  protected get next(): Position {
+    return { epoch: this.#leading.epoch, seq: this.#seq + 1 };
   }
 
   committed(): Promise<void> | undefined {
-    const recorded = this.#recorded;
-    this.#recorded = undefined;
+    const recorded = this.take();
     if (recorded === undefined) return this.#appender.unfinished;
-    const head = { seq: ++this.#seq, epoch: this.#leading.epoch, schema: this.#schema };
+    const head = { ...this.next, schema: this.#schema };
+    this.#seq = head.seq;
     return this.#appender.add(encode(recorded).then((bytes) => ({ ...head, bytes })));
   }
 }

@@ -26,7 +26,7 @@ export async function keepLog(
   const before = await log.extent();
   const due = Math.max(everyBytes, (before.snapshots[0]?.bytes ?? 0) / 2);
   const made = before.bytesSince >= due ? await store(log, make) : undefined;
-  const { snapshots, now } = await log.extent();
+  const { snapshots, now } = made === undefined ? before : await log.extent();
   // One that was made before that time has an earlier moment.
   const oldest = snapshots.find(({ at }) => at <= now - keepMs);
   const [, previous] = snapshots;

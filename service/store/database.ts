@@ -285,11 +285,12 @@ export class Store {
   async #settleAfter(logged: Promise<void>, group: Group): Promise<void> {
     try {
       await logged;
-      this.#settle(group);
     } catch (error) {
-      group.reject(error);
+      return group.reject(error);
+    } finally {
+      if (this.#unlogged === group) this.#unlogged = undefined;
     }
-    if (this.#unlogged === group) this.#unlogged = undefined;
+    this.#settle(group);
   }
 
   /** Acknowledges a group, because its changes are durable. */

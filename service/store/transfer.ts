@@ -3,7 +3,6 @@ import { chmodSync, constants, copyFileSync, existsSync, mkdirSync, readFileSync
 import { DatabaseSync } from "node:sqlite";
 import { requireStore } from "./openForCommand.ts";
 import { copyStore, removeDrafts } from "./copy.ts";
-import { isCopy } from "../replication/changes.ts";
 import {
   companionFiles,
   copyOfStore,
@@ -17,6 +16,7 @@ import {
   storeFile,
 } from "./database.ts";
 import { lockData } from "./lock.ts";
+import { isCopyFile } from "./memberCopy.ts";
 import { readMark } from "./markFile.ts";
 import { keepPrivate, syncFile, syncFolder, writePrivately } from "./privateFile.ts";
 import { tokenFile } from "./tokenFile.ts";
@@ -117,15 +117,13 @@ export function importStore(folder: string, file: string): void {
 
 /** Refuses a member's copy, which is changed and exported with the store that the members share. */
 function requireOwnData(folder: string, file: string): void {
-  const db = new DatabaseSync(file, { readOnly: true });
+  let isMembers = false;
   try {
-    if (isCopy(db)) throw copyOfStore(folder);
-  } catch (error) {
+    isMembers = isCopyFile(file);
+  } catch {
     // A damaged file is none.
-    if (error instanceof StoreError) throw error;
-  } finally {
-    db.close();
   }
+  if (isMembers) throw copyOfStore(folder);
 }
 
 /** Replaces the store of a data folder with an empty one. The token in its file stays valid. */

@@ -292,7 +292,7 @@ export const faults = {
     promised: "The provider, its commands and the service do the same as without them.",
   },
   F97: {
-    wrong: "The leader of several members dies, is paused beyond its lease, or is cut off from the database.",
+    wrong: "The leader of several members dies, is paused for longer than its lease, or cannot reach the database.",
     promised:
       "Another member answers within three seconds, with every change that was answered. The old leader answers nothing more, and ends.",
     decisive: true,

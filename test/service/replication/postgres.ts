@@ -49,7 +49,7 @@ export interface PostgresPair extends Omit<TestPostgres, "url"> {
 
 type Settings = Readonly<Record<string, string | number>>;
 
-/** The programs, and where and as which user they run: PostgreSQL refuses to run as root, and runs as nobody then. */
+/** Where the programs run, and as which user: PostgreSQL refuses to run as root. */
 interface Place {
   readonly binaries: Binaries;
   readonly user: { readonly uid: number; readonly gid: number } | { readonly uid?: undefined };
