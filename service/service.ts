@@ -27,6 +27,7 @@ import { Waits } from "./time/waits.ts";
 import { Metrics } from "./http/metrics.ts";
 import type { Changes } from "./console/changes.ts";
 import { sendPage } from "./console/page.ts";
+import type { Past } from "./console/past.ts";
 import { addConsole } from "./console/routes.ts";
 import { addLocalRoutes } from "./http/localRoutes.ts";
 import { addMetaRoutes } from "./http/metaRoutes.ts";
@@ -115,6 +116,8 @@ export interface LeadingOptions {
   readonly serve?: ((handler: RequestListener) => Server) | undefined;
   /** Metrics of the member, as text. */
   readonly metrics?: (() => string) | undefined;
+  /** The store at past moments, for the console. */
+  readonly past?: Past | undefined;
   /** Resolves when the requests that were passed are answered. */
   readonly idle?: (() => Promise<void>) | undefined;
 }
@@ -246,11 +249,11 @@ export function createService(options: ServiceOptions = {}): Service {
     const changes: Changes | undefined =
       sessions &&
       addConsole(app, {
-        ...{ context, audit, faults, proxy, run },
+        ...{ context, audit, faults, proxy, run, past: leading?.past },
         mayFault: ({ session }) => session?.isOperator === true && faults.isOpen,
         isValid,
       });
-    if (sessions) addSessionRoutes(app, context, sessions, baseClock);
+    if (sessions) addSessionRoutes(app, { context, sessions, clock: baseClock, hasPast: leading?.past !== undefined });
     if (sessions) addRevealRoutes(app, context);
     if (sessions) addCodeRoutes(app, context, folder);
     const notFollowed = (error: unknown): void =>

@@ -1,5 +1,5 @@
 // Reads the Machines of an App in parts, so that other requests are served in between.
-import type { Context } from "../context.ts";
+import type { Store } from "../store/database.ts";
 import type { Work } from "./costly.ts";
 
 /** Number of Machines in a part. */
@@ -12,7 +12,7 @@ export const inPart = "m.app = ?1 AND m.destroyed_at IS NULL AND m.name > ?2 AND
 
 /** The parts of an App's Machines by name: after the first name, up to the second one. */
 export async function* partsOf(
-  { store }: Pick<Context, "store">,
+  { store }: { readonly store: Pick<Store, "get"> },
   app: string,
   work: Work,
 ): AsyncGenerator<readonly [after: string, last: string]> {

@@ -22,6 +22,7 @@ import { groupsOf, windowOf, windowQuery } from "./machines.ts";
 import { overviewOf } from "./overview.ts";
 import { addPage } from "./page.ts";
 import { Pages } from "./pages.ts";
+import { momentQuery, pastMachineView, pastView, type Past } from "./past.ts";
 import { requestsAfter } from "./requests.ts";
 import type { RequestLog } from "./types.ts";
 
@@ -33,6 +34,8 @@ export interface ConsoleOptions {
   readonly proxy: Proxy | undefined;
   /** Identifies this run of the service. */
   readonly run: string;
+  /** The store at past moments, if it has a log. */
+  readonly past: Past | undefined;
   /** Whether a request may see and change the faults. */
   readonly mayFault: (request: FastifyRequest) => boolean;
   /** Whether the session of a request is still valid. */
@@ -58,7 +61,7 @@ const requestsQuery = z.strictObject({
 
 /** Adds the console. Returns what must be notified of each commit. */
 export function addConsole(app: FastifyInstance, options: ConsoleOptions): Changes {
-  const { context, audit, faults, proxy, run, mayFault, isValid } = options;
+  const { context, audit, faults, proxy, run, past, mayFault, isValid } = options;
   const changes = new Changes(context);
   const pages = new Pages();
   const costly = new Costly(() => context.turns.next());
@@ -88,19 +91,22 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
     });
   };
   const commits = (): number | undefined => (context.store.unsettled ? undefined : changes.commits);
-  /** The same for answers that may be expensive; callers with the same rights share them. `of` says what they depend on. */
+  /** An answer that may be expensive; callers with the same rights share it. `of` says what it depends on. */
+  const shared = <Q, T extends object>(
+    of: "store" | "more",
+    { asker, request }: Asking<Q>,
+    answer: (work: Work) => T | Promise<T>,
+  ) => {
+    const rights = [asker.caller.org, asker.caller.app, mayFault(request)];
+    const name = JSON.stringify([...rights, request.url]);
+    return costly.answer(name, answer, of === "store" ? commits : undefined);
+  };
   const getCostly = <Q extends z.ZodType>(
     of: "store" | "more",
     path: string,
     query: Q,
     answer: (asking: Asking<z.infer<Q>>, work: Work) => object | Promise<object>,
-  ): void =>
-    get(path, query, (asking) => {
-      const { asker, request } = asking;
-      const rights = [asker.caller.org, asker.caller.app, mayFault(request)];
-      const name = JSON.stringify([...rights, request.url]);
-      return costly.answer(name, (work) => answer(asking, work), of === "store" ? commits : undefined);
-    });
+  ): void => get(path, query, (asking) => shared(of, asking, (work) => answer(asking, work)));
   const appIn = ({ asker, params }: Pick<Asking<unknown>, "asker" | "params">): string =>
     appOf({ ...asker, params }).id;
   const addresses = async (of: AppRow) => (await proxy?.addressesOf(of)) ?? [];
@@ -121,6 +127,19 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
   get(`${ofMachine}/versions/:version`, noQuery, ({ asker, params }) =>
     versionView(asker, machineIn(params), params["version"] ?? ""),
   );
+  if (past) {
+    get("apps/:app_name/past", momentQuery, (asking) => {
+      const { asker, params, query } = asking;
+      // Waiting for the store of that moment is no work for others.
+      return past.read(query.at, (before) =>
+        shared("more", asking, (work) => pastView(asker, before, params["app_name"] ?? "", work)),
+      );
+    });
+    get("apps/:app_name/past/machines/:machine_id", momentQuery, ({ asker, params, query }) => {
+      const { app_name, machine_id } = machineIn(params);
+      return past.read(query.at, (before) => pastMachineView(asker, before, app_name, machine_id));
+    });
+  }
   get("clusters/:cluster_id", noQuery, ({ asker, params }) => clusterView(asker, params["cluster_id"] ?? ""));
   getCostly("more", "requests", requestsQuery, async ({ asker, query }, work): Promise<RequestLog> => {
     const { after, run: known = run } = query;

@@ -24,7 +24,21 @@ function credentialOf(body: unknown): Credential {
   return name === "code" ? { code: value } : { token: value };
 }
 
-function viewOf({ store, runtime, clock }: Context, { caller, session }: FastifyRequest, real: number): SessionView {
+/** What the routes need. */
+interface SessionRoutes {
+  readonly context: Context;
+  readonly sessions: Sessions;
+  /** That of the computer. */
+  readonly clock: Clock;
+  /** Whether past moments can be shown. */
+  readonly hasPast: boolean;
+}
+
+function viewOf(
+  { context: { store, runtime, clock }, hasPast }: SessionRoutes,
+  { caller, session }: FastifyRequest,
+  real: number,
+): SessionView {
   const { slug, owner, app, readOnly, expiresAt } = caller;
   const now = clock.now();
   const name = store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", app)?.name ?? null;
@@ -36,14 +50,16 @@ function viewOf({ store, runtime, clock }: Context, { caller, session }: Fastify
     isOperator: session?.isOperator ?? false,
     canWrite: !readOnly,
     runtime: runtime.name,
+    hasPast,
     // A session ends by the clock of the computer, a token by that of the service.
     expiresAt: session ? Math.min(session.expiresAt + now - real, expiresAt ?? Infinity) : expiresAt,
     now,
   };
 }
 
-/** Adds the routes. The clock is that of the computer. */
-export function addSessionRoutes(app: FastifyInstance, context: Context, sessions: Sessions, clock: Clock): void {
+/** Adds the routes. */
+export function addSessionRoutes(app: FastifyInstance, routes: SessionRoutes): void {
+  const { sessions, clock } = routes;
   const lockOut = new LockOut();
   const open = { config: { open: true as const } };
 
@@ -67,7 +83,7 @@ export function addSessionRoutes(app: FastifyInstance, context: Context, session
   });
 
   app.get("/console/session", { config: { unrecorded: true } }, (request, reply) =>
-    reply.header("cache-control", "no-store").send(viewOf(context, request, clock.now())),
+    reply.header("cache-control", "no-store").send(viewOf(routes, request, clock.now())),
   );
 
   app.delete("/console/session", open, (request, reply) => {

@@ -21,6 +21,8 @@ export interface SessionView {
   readonly canWrite: boolean;
   /** Name of the runtime. */
   readonly runtime: string;
+  /** Whether past moments can be shown. */
+  readonly hasPast: boolean;
   /** Milliseconds since 1970, by the clock of the service; null for a token that never expires. */
   readonly expiresAt: number | null;
   /** The time of the service, in milliseconds since 1970. */
@@ -139,6 +141,34 @@ export interface MachineWindow {
   readonly total: number;
   readonly offset: number;
   readonly rows: readonly MachineItem[];
+}
+
+/** Fields of an object that a comparison shows. */
+export type Fields = Readonly<Record<string, string | number | null>>;
+
+/** How an object of a past moment differs from now. */
+export type Change = "changed" | "deleted" | "created" | "unchanged";
+
+/** One part of an App, at a moment and now. */
+export interface ComparedPart {
+  readonly counts: Readonly<Record<Change, number>>;
+  /** The first ones, what differs before what does not. */
+  readonly rows: readonly {
+    readonly key: string;
+    readonly change: Change;
+    readonly was: Fields | null;
+    readonly is: Fields | null;
+  }[];
+}
+
+/** Parts of an App that are compared. */
+export type PastPart = "machines" | "volumes" | "addresses" | "certificates" | "secrets" | "secretKeys" | "clusters";
+
+/** An App as it was at a moment, and the difference to now. */
+export interface PastView {
+  /** Whether the App existed then, and does now. Another App of the same name is `replaced`. */
+  readonly app: Change | "replaced";
+  readonly parts: Readonly<Record<PastPart, ComparedPart>>;
 }
 
 /** An answered request, without what only the service needs. */

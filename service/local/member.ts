@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Admin } from "../http/admin.ts";
 import { connectionLimits, listenOnLocalhost } from "../http/connections.ts";
@@ -25,6 +26,7 @@ import { isOperator, Tokens } from "../store/tokens.ts";
 import { version } from "../version.ts";
 import { withResolvers } from "../withResolvers.ts";
 import { listenProblem } from "./listen.ts";
+import { PastStores } from "./pastStores.ts";
 import { followsOnly, placeOf } from "./place.ts";
 import type { Created, Plan } from "./plan.ts";
 import { Problem } from "./problem.ts";
@@ -76,6 +78,7 @@ class MemberProcess {
   #membership: Membership | undefined;
   #created: Created | undefined;
   #admin: Admin | undefined;
+  readonly #past: PastStores;
   #proxyPorts: Running["proxy"];
   #repeated: readonly NodeJS.Timeout[] = [];
   #measured = { endSeq: 0, logBytes: 0, snapshots: 0 };
@@ -89,7 +92,9 @@ class MemberProcess {
     this.#joined = joined;
     this.#copy = new MemberCopy(storeFile(plan.folder));
     this.#tokens = new Tokens(this.#copy);
-    const { runtime = "simulated" } = plan.options;
+    const { runtime = "simulated", store: url = "", keyFile = "" } = plan.options;
+    const failed = (error: unknown): void => this.#say("no past moment could be written", { err: String(error) });
+    this.#past = new PastStores({ ...{ log: joined.log, url, keyFile, failed }, folder: join(plan.folder, "past") });
     this.#front = new Front({
       limits: connectionLimits({}, runtime !== "simulated"),
       tls: plan.tls,
@@ -158,6 +163,7 @@ class MemberProcess {
         serve: (handler) => this.#front.attach(handler),
         idle: () => this.#front.idle(),
         metrics: () => this.#metrics(),
+        past: this.#past,
       },
     });
     addChangesRoute(created.service.app, created.service.context, this.#joined.key);
@@ -238,6 +244,7 @@ class MemberProcess {
     this.#front.leave();
     void this.#admin?.close(); // does not wait for its clients
     await this.#created?.service.close();
+    await this.#past.close();
   }
 
   #stopRepeating(): void {

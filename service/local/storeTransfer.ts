@@ -8,6 +8,7 @@ import { readUntil } from "../replication/catchUp.ts";
 import { DoesNotApply, emptyEntry } from "../replication/changes.ts";
 import { identityBytes, storedIdentity, type Identity } from "../replication/identity.ts";
 import type { Contents, Log } from "../replication/log.ts";
+import { entryAt, firstMoment } from "../replication/moments.ts";
 import { logSchema } from "../replication/postgresLog.ts";
 import { LocalAuthority } from "../runtime/localAuthority.ts";
 import { prepareFolder } from "../service.ts";
@@ -88,14 +89,11 @@ export async function exportMoment(folder: string, { url, key }: StoreAddress, m
   const log = await openStore(url, key);
   try {
     const { files, ...identity } = await requireIdentity(log);
-    const seq = await log.lastBefore(moment);
-    const oldest = (await log.read(0, 1, 1))[0];
-    const { snapshots } = await log.extent();
-    const isThere = seq > 0 && (oldest?.seq === 1 || snapshots.some((one) => one.seq <= seq));
-    if (!isThere) {
-      const first = oldest && new Date(oldest.at).toISOString();
+    const seq = await entryAt(log, moment);
+    if (seq === undefined) {
+      const first = await firstMoment(log);
       throw new Problem(
-        `--at: the store has no entry of that time${first === undefined ? "" : `; its oldest one is of ${first}`}`,
+        `--at: the store has no entry of that time${first === undefined ? "" : `; its oldest one is of ${new Date(first).toISOString()}`}`,
       );
     }
     // A copy is another service: what runs for this one is not its own.

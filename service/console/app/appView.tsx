@@ -4,11 +4,12 @@ import type { AppView as View } from "../app.ts";
 import type { Fresh, Group, Some, States } from "../types.ts";
 import { queryOf, to } from "./address.ts";
 import { AsCode } from "./code.tsx";
-import { useLive } from "./live.ts";
+import { useLive, who } from "./live.ts";
 import { Logs } from "./logs.tsx";
 import { MachineTable } from "./machineTable.tsx";
 import { Empty, Id, NoView, Section, State, StateCounts, Table, Tabs, Time } from "./parts.tsx";
 import { Asker, Status } from "./requestTable.tsx";
+import { Past } from "./past.tsx";
 import { Reveal } from "./reveal.tsx";
 import { clock, count, some } from "./words.ts";
 
@@ -17,12 +18,19 @@ export function AppPage({ name }: { readonly name: string }): JSX.Element {
   const at = `/console/api/apps/${encodeURIComponent(name)}`;
   const { data, error } = useLive<View>(at, [`app:${name}`]);
   const groups = useLive<{ readonly groups: readonly Group[] } & Fresh>(`${at}/groups`, [`app:${name}`]).data?.groups;
-  if (!data) return <NoView name={name} error={error} />;
+  const view = queryOf("view") || "machines";
+  const hasPast = who.value?.hasPast === true;
+  if (!data)
+    return (
+      <>
+        <NoView name={name} error={error} />
+        {hasPast && error?.status === 404 && <Past app={name} />}
+      </>
+    );
   const { app } = data;
   // An App may have many addresses; the view of the network lists them.
   const named = data.urls.filter(({ ip }) => ip === undefined);
   const regions = [...new Set(groups?.map(({ region }) => region))].sort();
-  const view = queryOf("view") || "machines";
   return (
     <>
       <nav class="crumbs" aria-label="Where this is">
@@ -51,6 +59,7 @@ export function AppPage({ name }: { readonly name: string }): JSX.Element {
           ["network", `Network ${count(data.addresses.total + data.certificates.total)}`],
           ["secrets", `Secrets ${count(data.secrets.total + data.secretKeys.total)}`],
           ["logs", "Logs"],
+          ...(hasPast ? [["past", "Past"] as const] : []),
         ]}
       />
       {view === "machines" && <MachineTable app={name} regions={regions} />}
@@ -59,6 +68,7 @@ export function AppPage({ name }: { readonly name: string }): JSX.Element {
       {view === "network" && <Network app={name} view={data} />}
       {view === "secrets" && <Secrets app={name} view={data} />}
       {view === "logs" && <Logs app={name} />}
+      {view === "past" && hasPast && <Past app={name} />}
     </>
   );
 }

@@ -43,6 +43,7 @@ test("a code opens a session of the operator, and the cookie is out of reach of 
     isOperator: true,
     canWrite: true,
     runtime: "simulated",
+    hasPast: false,
     expiresAt: started.clock.now() + 12 * hour,
     now: started.clock.now(),
   });
