@@ -12,6 +12,9 @@ import { startService, type TestService } from "../support/startService.ts";
 /** Whether there is a browser. */
 export const hasBrowser = inject("browser") !== undefined;
 
+/** The size of a page without another one. */
+export const screen = { width: 1360, height: 900 };
+
 let browser: Promise<Browser> | undefined;
 
 /** How the browser is, and how the service is started. */
@@ -40,7 +43,7 @@ export async function withConsole({ service: options = {}, browser: more = {} }:
 /** A page that is not signed in yet. */
 export async function openPage({ url }: Pick<TestService, "url">, options: BrowserContextOptions = {}): Promise<Page> {
   browser ??= chromium.connect(inject("browser") ?? "");
-  const context = await (await browser).newContext({ viewport: { width: 1360, height: 900 }, ...options });
+  const context = await (await browser).newContext({ viewport: screen, ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(hang);
   const problems: string[] = [];
@@ -92,6 +95,7 @@ export async function accessibilityProblems(page: Page): Promise<readonly string
   await page.evaluate(axe.source);
   const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
   // As text, because the types of a page are not those of this process.
-  const { violations } = await page.evaluate<AxeResults>(`axe.run(document, { runOnly: ${JSON.stringify(tags)} })`);
+  const options = JSON.stringify({ runOnly: tags, resultTypes: ["violations"] });
+  const { violations } = await page.evaluate<AxeResults>(`axe.run(document, ${options})`);
   return violations.flatMap(({ id, help, nodes }) => nodes.map(({ html }) => `${id}: ${help}: ${html.slice(0, 150)}`));
 }

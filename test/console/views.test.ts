@@ -3,9 +3,10 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { accessibilityProblems, hasBrowser, openPage, withConsole } from "./page.ts";
+import { accessibilityProblems, hasBrowser, openPage, screen, withConsole } from "./page.ts";
 import { fill } from "./shop.ts";
 import { allOr } from "../support/extent.mts";
+import { thoroughTest } from "../support/thorough.ts";
 
 /** The screenshots of the last run, to look at. */
 const screens = "node_modules/.cache/pulumi-machines/screens";
@@ -38,6 +39,12 @@ async function show(page: Page, url: string, [path = "", text = "", flags]: read
     .waitFor();
 }
 
+const telephone = { width: 390, height: 844 };
+/** Views that may be wider than that. */
+const withWideContents: readonly string[] = ["terminal", "faults"];
+
+const widthOf = (page: Page): Promise<number> => page.evaluate<number>("document.documentElement.scrollWidth");
+
 describe.runIf(hasBrowser)("views of the console", () => {
   for (const theme of allOr<"light" | "dark">(["light", "dark"], ["light"]))
     test(`every view shows what there is, and axe finds nothing, in the ${theme} theme`, async () => {
@@ -47,11 +54,17 @@ describe.runIf(hasBrowser)("views of the console", () => {
       const views = viewsOf(await fill(call));
       mkdirSync(screens, { recursive: true });
       const found: Record<string, readonly string[]> = {};
+      const wide: string[] = [];
       for (const [name, view] of Object.entries(views)) {
         await show(page, url, view);
         await page.screenshot({ path: join(screens, `${name}-${theme}.png`) });
         found[name] = await accessibilityProblems(page);
+        if (withWideContents.includes(name)) continue;
+        await page.setViewportSize(telephone);
+        if ((await widthOf(page)) > telephone.width) wide.push(name);
+        await page.setViewportSize(screen);
       }
+      expect(wide, "wider than a telephone").toEqual([]);
       await page.goto(`${url}/console/apps/shop?view=volumes`);
       await page.getByRole("button", { name: "All of it as code" }).click();
       await page.getByText("new machines.App").waitFor();
@@ -71,17 +84,16 @@ describe.runIf(hasBrowser)("views of the console", () => {
     await other.getByLabel("Or paste an access token").waitFor();
   });
 
-  test("on a telephone no view is wider than the screen", async () => {
-    const { page, url, call } = await withConsole({
-      browser: { viewport: { width: 390, height: 844 }, isMobile: true },
-    });
+  // The views above are as narrow in the same browser.
+  thoroughTest("on a telephone no view is wider than the screen", async () => {
+    const { page, url, call } = await withConsole({ browser: { viewport: telephone, isMobile: true } });
     const widths: Record<string, number> = {};
     for (const [name, view] of Object.entries(viewsOf(await fill(call)))) {
-      if (name === "terminal" || name === "faults") continue;
+      if (withWideContents.includes(name)) continue;
       await show(page, url, view);
-      widths[name] = await page.evaluate<number>("document.documentElement.scrollWidth");
+      widths[name] = await widthOf(page);
       if (["overview", "machine"].includes(name)) await page.screenshot({ path: join(screens, `${name}-small.png`) });
     }
-    expect(Object.entries(widths).filter(([, width]) => width > 390)).toEqual([]);
+    expect(Object.entries(widths).filter(([, width]) => width > telephone.width)).toEqual([]);
   });
 });
