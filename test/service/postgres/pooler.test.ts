@@ -8,7 +8,9 @@ import { describe, expect, test } from "vitest";
 import { embeddedPostgres, type EmbeddedPostgresOptions } from "../../../service/runtime/postgres/index.ts";
 import { findPooler, since } from "../../../service/runtime/postgres/pooler.ts";
 import { leaveOut } from "../../../tools/lib/leftOut.mjs";
+import { allOr } from "../../support/extent.mts";
 import { afterThisTest } from "../../support/leftovers.ts";
+import { thoroughTest } from "../../support/thorough.ts";
 import { withApp } from "../client.ts";
 import { hasLoopback } from "../reachable.ts";
 
@@ -139,7 +141,7 @@ describe.runIf(installed)("a cluster with a pooler", () => {
     expect((await one.query("SHOW application_name")).rows).toEqual([{ application_name: "kept" }]);
   });
 
-  test.each(["session", "transaction"])(
+  test.each(allOr(["session", "transaction"], ["session"]))(
     "in the mode %s, a rotated password is the only one that works",
     async (mode) => {
       const data = newFolder();
@@ -227,28 +229,32 @@ describe.runIf(installed)("a cluster with a pooler", () => {
     expect(poolersOf(data)).toHaveLength(1);
   });
 
-  test("it ends with the service, and has the same address after the next start; deletion leaves no process", async () => {
-    const data = newFolder();
-    const first = await setup(data);
-    const ready = await first.cluster();
-    expect(poolersOf(data)).toHaveLength(1);
-    await first.service.close();
-    expect(processesOf(data)).toEqual([]);
-    const second = await setup(data);
-    await expect
-      .poll(() =>
-        second
-          .connect(ready)
-          .then(serverOf)
-          .catch(() => 0),
-      )
-      .toBeGreaterThan(0);
-    expect((await second.get(`/postgres/${ready.id}`)).endpoints).toEqual(ready.endpoints);
-    expect((await second.call("DELETE", `/postgres/${ready.id}`)).status).toBe(202);
-    const found = async () => (await second.get("/postgres?org_slug=personal")).length;
-    await expect.poll(found).toBe(0);
-    await expect.poll(() => processesOf(data)).toEqual([]);
-  });
+  // embedded.test.ts restarts the service of a server, and the next test that of a pooler.
+  thoroughTest(
+    "it ends with the service, and has the same address after the next start; deletion leaves no process",
+    async () => {
+      const data = newFolder();
+      const first = await setup(data);
+      const ready = await first.cluster();
+      expect(poolersOf(data)).toHaveLength(1);
+      await first.service.close();
+      expect(processesOf(data)).toEqual([]);
+      const second = await setup(data);
+      await expect
+        .poll(() =>
+          second
+            .connect(ready)
+            .then(serverOf)
+            .catch(() => 0),
+        )
+        .toBeGreaterThan(0);
+      expect((await second.get(`/postgres/${ready.id}`)).endpoints).toEqual(ready.endpoints);
+      expect((await second.call("DELETE", `/postgres/${ready.id}`)).status).toBe(202);
+      const found = async () => (await second.get("/postgres?org_slug=personal")).length;
+      await expect.poll(found).toBe(0);
+      await expect.poll(() => processesOf(data)).toEqual([]);
+    },
+  );
 
   test("one that outlives the service keeps its clients, and follows the next start", async () => {
     const data = newFolder();

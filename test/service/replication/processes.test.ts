@@ -5,6 +5,8 @@ import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { logSchema } from "../../../service/replication/postgresLog.ts";
 import { storeFile } from "../../../service/store/database.ts";
+import { isThorough } from "../../support/extent.mts";
+import { thoroughTest } from "../../support/thorough.ts";
 import { folder, command, foreground } from "../command.ts";
 import { contentsOf } from "./copies.ts";
 import { startPostgres, type TestPostgres } from "./postgres.ts";
@@ -151,7 +153,8 @@ test("a leader that was paused beyond its lease answers nothing, and ends", asyn
   expect([code, err]).toEqual([4, expect.stringContaining("has lost its leadership")]);
 });
 
-test("the copies of all members are equal, also of one that was started again", async () => {
+// In process: services.test.ts. histories.test.ts compares copies of members that were killed.
+thoroughTest("the copies of all members are equal, also of one that was started again", async () => {
   const { service, leader, standbys } = await three();
   const call = callOf(standbys[0]);
   for (const name of ["one", "two"]) {
@@ -241,11 +244,14 @@ test("a member is refused with another key, in a folder with data of its own, or
     1,
     expect.stringContaining("this database belongs to another service"),
   ]);
-  const otherRuntime = await refusedBy(folder(), [...service.options, "--runtime", "kubernetes"]);
-  expect([otherRuntime.code, otherRuntime.err]).toEqual([
-    1,
-    expect.stringContaining("--runtime kubernetes: this service has --runtime simulated"),
-  ]);
+  if (isThorough) {
+    // In process: place.test.ts.
+    const otherRuntime = await refusedBy(folder(), [...service.options, "--runtime", "kubernetes"]);
+    expect([otherRuntime.code, otherRuntime.err]).toEqual([
+      1,
+      expect.stringContaining("--runtime kubernetes: this service has --runtime simulated"),
+    ]);
+  }
   const alone = folder();
   const single = await foreground(alone);
   process.kill(single.pid, "SIGTERM");
@@ -261,7 +267,8 @@ test("a member is refused with another key, in a folder with data of its own, or
   expect([moved.code, moved.err]).toEqual([1, expect.stringContaining("belongs to another service")]);
 });
 
-test("only the member with the data of the Postgres servers leads", async () => {
+// In process: place.test.ts.
+thoroughTest("only the member with the data of the Postgres servers leads", async () => {
   const service = serviceOn(server.url, "--postgres", "embedded", "--pgbouncer", "none");
   const first = await service.start();
   const second = await service.start();
