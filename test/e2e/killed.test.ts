@@ -1,7 +1,7 @@
 // A run that is killed while a Machine is being created: the next one continues, and creates nothing twice (F18).
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
-import { allOr } from "../support/extent.mts";
+import { allOr, isThorough } from "../support/extent.mts";
 import { family, kill } from "../support/processes.ts";
 import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
@@ -59,7 +59,7 @@ describe.each(cases)("F18: kill -9 of %s during a create on %s", (what, binding)
     expect(counts(output)).toMatchObject({ created: 1 });
     expect(output).toMatch(/was created by an interrupted run; it is adopted/);
     expect((await machines()).map(({ id, state }) => ({ id, state }))).toEqual([{ id: made?.id, state: "started" }]);
-    expect(counts(await stack.up())).toEqual({ unchanged: 4 });
+    if (isThorough) expect(counts(await stack.up())).toEqual({ unchanged: 4 });
     await stack.ok("destroy", "--yes", "--skip-preview");
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
   });

@@ -68,12 +68,14 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("orphans of a stack on %s", 
 
   /** Runs the commands that are shown, and deletes the others by their ids, which are named twice. */
   async function deleteAsShown(found: ReportJson["orphans"]): Promise<void> {
-    for (const { delete: shown, id } of found) {
+    for (const [i, { delete: shown, id }] of found.entries()) {
       const args = shown === null ? ["--delete", id] : shown.split(" ").slice(3);
-      expect(await orphans(...args)).toMatchObject({
-        code: 2,
-        err: expect.stringContaining("no one can answer") as string,
-      });
+      // The question is the same for each.
+      if (isThorough || i === 0)
+        expect(await orphans(...args)).toMatchObject({
+          code: 2,
+          err: expect.stringContaining("no one can answer") as string,
+        });
       const confirmed = shown === null ? ["--confirm", id] : [];
       expect(await orphans(...args, ...confirmed, "--yes", "--allow-data-loss")).toMatchObject({
         code: 0,
@@ -129,21 +131,26 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("orphans of a stack on %s", 
       [`left-shop/${ip}`]: { type: "IpAssignment", madeBy: "unknown", delete: null },
     });
     expect(found).toHaveLength(4);
-    expect(await orphans()).toMatchObject({ code: 1, err: "" });
+    if (isThorough) expect(await orphans()).toMatchObject({ code: 1, err: "" });
   });
 
   test.runIf(isPlugin)("pulumi import imports all of them with the written file", async () => {
     expect(await orphans("--import", "import.json")).toMatchObject({ code: 1 });
     await stack.ok("import", "--file", "import.json", "--yes", "--generate-code=false", "--protect=false");
-    expect(await orphans()).toMatchObject({ code: 0, err: "" });
-    // A program without them would delete them, and nothing else.
-    const steps = await stack.preview();
-    expect(Object.fromEntries(Object.values(steps).map(({ name, op }) => [name, op]))).toEqual({
-      "web-copy": "delete",
-      "worker-copy": "delete",
-      data: "delete",
-      ipAssignment: "delete",
-    });
+    expect(Object.keys(stack.state())).toEqual(
+      expect.arrayContaining(["web-copy", "worker-copy", "data", "ipAssignment"]),
+    );
+    if (isThorough) {
+      expect(await orphans()).toMatchObject({ code: 0, err: "" });
+      // A program without them would delete them, and nothing else.
+      const steps = await stack.preview();
+      expect(Object.fromEntries(Object.values(steps).map(({ name, op }) => [name, op]))).toEqual({
+        "web-copy": "delete",
+        "worker-copy": "delete",
+        data: "delete",
+        ipAssignment: "delete",
+      });
+    }
     stack.program(`${program}
 for (const name of ["web-copy", "worker-copy"]) new machines.Machine(name, { app: app.id, name, region: "ams", config });
 new machines.Volume("data", { app: app.id, name: "data", region: "ams", sizeGb: 1 });

@@ -9,6 +9,7 @@ import { thoroughTest } from "../support/thorough.ts";
 import { digest, done, image, prepare, refused, type Prepared } from "../support/promotion.ts";
 import type { Stack } from "../support/stack.ts";
 import type { TestService } from "../support/startService.ts";
+import { vault } from "../support/vault.ts";
 
 /** The guide's steps for the stacks after the first: the commands that configure one, and the one that promotes to it. */
 const guide = [...readFileSync("docs/promotion.md", "utf8").matchAll(/^```sh\n(pulumi stack init .*?)^```/gms)].map(
@@ -63,8 +64,12 @@ describe("promotion", () => {
       expect.stringMatching(/^npx pulumi-machines promote staging prod \\\n {2}--policy-pack /),
     ]);
     for (const name of ["staging", "prod"]) rmSync(join(stack.dir, `Pulumi.${name}.yaml`));
+    const { provider } = await vault();
     for (const { configure } of guide) {
-      const script = configure.replaceAll("https://machines.example.com", service.url);
+      const script = configure
+        .replaceAll("https://machines.example.com", service.url)
+        // With the passphrase of the guide, each of these commands and of those of a promotion would compute for half a second.
+        .replace("pulumi stack init ", isThorough ? "$&" : `$&--secrets-provider ${provider} `);
       await done(stack.run(["-euc", script], { command: "bash", plain: true, env }));
     }
     await stack.ok("config", "set", "memoryMb", "1024", "--stack", "prod");

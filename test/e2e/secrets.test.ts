@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, makeMachine, send } from "../support/around.ts";
 import { filesBelow, leaks, type Readable } from "../support/canaries.ts";
 import { makeCertificate } from "../support/certificates.ts";
-import { allOr } from "../support/extent.mts";
+import { allOr, isThorough } from "../support/extent.mts";
 import { bindingsOr, Stack, type Binding } from "../support/stack.ts";
 import { thoroughTest } from "../support/thorough.ts";
 import { startService, type TestService } from "../support/startService.ts";
@@ -215,26 +215,29 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
   const unstoredLines = linesOf("unstored private key", unstoredCertificate.private_key);
   const lines = { ...linesOf("private key", certificate.private_key), ...unstoredLines };
   const everything = () => ({ ...given, ...constant, ...made, ...nonces, ...lines, "the token": service.token });
-  /** The places of values that must not be in the state, in the decrypted state. */
-  async function storedSecrets(): Promise<string[]> {
+  /** The decrypted state, which has no value that must not be in it. */
+  async function decrypted(): Promise<unknown> {
+    const { stdout } = await stack.run(["stack", "export", "--show-secrets"]);
     // Go escapes the `&` of JSON.
-    const text = (await stack.ok("stack", "export", "--show-secrets")).replaceAll(/\\+u0026/g, "&");
-    const state = [{ what: "the decrypted state", text }];
+    const state = [{ what: "the decrypted state", text: stdout.replaceAll(/\\+u0026/g, "&") }];
     // Proves that the search works: a value that is stored is found.
     const named = (prefix: string) =>
       Object.fromEntries(Object.entries(given).filter(([name]) => name.startsWith(prefix)));
     expect(leaks(named("secret"), state)).not.toEqual([]);
-    return leaks({ ...named("unstored"), ...unstoredLines }, state);
+    expect(leaks({ ...named("unstored"), ...unstoredLines }, state)).toEqual([]);
+    return JSON.parse(stdout) as unknown;
   }
 
-  test("creating, reading and refreshing work", async () => {
+  test("creating and reading work", async () => {
     expect(await run("preview", "--diff", "--json")).toBe(0);
-    expect(await run("up", "--yes", "--diff", "--debug")).toBe(0);
-    expect(await storedSecrets()).toEqual([]);
-    expect(await run("up", "--yes", "--skip-preview", "--refresh", "--diff")).toBe(0);
-    expect(await storedSecrets()).toEqual([]);
-    const exported = JSON.parse((await stack.run(["stack", "export", "--show-secrets"])).stdout) as unknown;
-    made = secretsIn(exported, ["token", "password", "directUri", "poolerUri"]);
+    // The preview of `destroy` prints the same values, as a text.
+    expect(await run("up", "--yes", "--diff", "--debug", ...allOr([], ["--skip-preview"]))).toBe(0);
+    // The last `up` of this story reads everything too.
+    if (isThorough) {
+      await decrypted();
+      expect(await run("up", "--yes", "--skip-preview", "--refresh", "--diff")).toBe(0);
+    }
+    made = secretsIn(await decrypted(), ["token", "password", "directUri", "poolerUri"]);
     for (const [name, value] of Object.entries(made)) if (value === service.token) delete made[name];
     for (const name of ["token", "password", "directUri", "poolerUri"])
       expect(Object.keys(made).filter((found) => found.startsWith(name))).not.toEqual([]);
@@ -243,7 +246,7 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
   thoroughTest("a changed secret is shown by diffs without its value", async () => {
     say(2);
     expect(await run("up", "--yes", "--diff", "--debug")).toBe(0);
-    expect(await storedSecrets()).toEqual([]);
+    await decrypted();
     const { web } = stack.state();
     const path = `/v1/apps/${web?.id.replace("/", "/machines/")}`;
     const live = await send<{ config: { env: Record<string, string> } }>(service, "GET", path);
@@ -266,7 +269,8 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
       ...[{ status: 500, body: echo }, refusal, { status: 422, body: `the value ${env} is not allowed` }],
       ...[cut, { status: 200, body: `PASSWORD=${env}` }],
     ];
-    for (const body of allOr(bodies, [refusal, cut])) {
+    // The other operations are refused with their secrets anyway.
+    for (const body of allOr(bodies, [cut])) {
       const planned = faults.add(
         { operation: "machines.update", when: "before", times: 10, ...body },
         ...[
@@ -287,7 +291,7 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
       );
       expect(await run("up", "--yes", "--skip-preview")).not.toBe(0);
       planned.forEach((one) => faults.remove(one));
-      expect(await storedSecrets()).toEqual([]);
+      await decrypted();
     }
   });
 
@@ -318,7 +322,7 @@ describe.each(bindingsOr("pulumi-machines"))("F33: secrets on %s", (binding) => 
 
   test("no secret was printed or written", async () => {
     stack.env["PULUMI_DEBUG_GRPC"] = join(stack.dir, "grpc.json");
-    expect(await run("up", "--yes", "--diff", "--skip-preview")).toBe(0);
+    expect(await run("up", "--yes", "--diff", "--skip-preview", ...allOr([], ["--refresh"]))).toBe(0);
     delete stack.env["PULUMI_DEBUG_GRPC"];
     await run("stack", "output");
     await run("stack", "export");
