@@ -13,8 +13,6 @@ export interface Engine extends EngineLimits {
   readonly memoryMb: number;
   /** Whether it can run an init process in a container, which forwards signals and ends orphans; true until it refuses one. */
   hasInit: boolean;
-  /** Identifies it among all engines. */
-  readonly id: string;
   /** The computer that it runs on, as far as it says. */
   readonly computer: Computer;
   /** Fails the requests that wait for an answer: the engine was killed, and their answers will never end. */
@@ -34,7 +32,6 @@ export interface Computer {
 }
 
 interface Info extends Computer, StorageInfo {
-  readonly ID?: string;
   readonly NCPU?: number;
   readonly MemTotal?: number;
 }
@@ -50,7 +47,6 @@ export async function connectEngine(): Promise<Engine> {
     const info = (await docker.info()) as Info;
     return {
       docker,
-      id: info.ID ?? "",
       cpus: info.NCPU ?? 1,
       memoryMb: Math.floor((info.MemTotal ?? 0) / 2 ** 20),
       hasInit: true,

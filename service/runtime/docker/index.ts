@@ -6,13 +6,14 @@ import { isNetwork } from "./addresses.ts";
 import { furtherCapabilities } from "./confinement.ts";
 import { DockerDriver } from "./dockerDriver.ts";
 import { connectEngine } from "./engine.ts";
+import { engineIdOf } from "./engineId.ts";
 import { firewallProblem } from "./firewall.ts";
 import { isRegistryName, Registries } from "./registries.ts";
 
 export { EngineError } from "./engine.ts";
 
 /** What identifies the container engine. */
-export const engineId = async (): Promise<string> => (await connectEngine()).id;
+export const engineId = async (): Promise<string> => engineIdOf(await connectEngine());
 
 /** The address of this computer at which containers reach it, if it is one of this computer's own. */
 export async function machinesReach(): Promise<string | undefined> {
