@@ -3,6 +3,8 @@ import { Option, type Command } from "commander";
 import { randomBytes } from "node:crypto";
 import { nearestOr } from "./holder.ts";
 import { Problem } from "../local/problem.ts";
+import type { Losses, Promotion } from "../local/promote.ts";
+import { endedMs } from "../replication/log.ts";
 import { keyBytes, keyText } from "../store/keyFile.ts";
 import { ago } from "./ago.ts";
 import { print, printJson, printTable } from "./print.ts";
@@ -13,7 +15,7 @@ async function list(_: StoreFlags, command: Command): Promise<void> {
   const [members, end] = await withMembers(requireStoreUrl(command), (log) =>
     Promise.all([log.members(), log.extent()]),
   );
-  const rows = members.map(({ agoMs, ...member }) => ({
+  const rows = members.map(({ agoMs, place: _, ...member }) => ({
     ...member,
     behind: Math.max(0, end.seq - member.seq),
     seenSecondsAgo: Math.round(agoMs / 1000),
@@ -33,18 +35,56 @@ async function remove(address: string, _: StoreFlags, command: Command): Promise
     const members = await log.members();
     const known = members.find((member) => member.address === address);
     if (!known)
-      throw new Problem(
-        `there is no member ${address}${nearestOr(
-          address,
-          members.map((one) => one.address),
-          "",
-        )}`,
+      throw noMember(
+        address,
+        members.map((one) => one.address),
       );
     // It would be in the list again within a second.
-    if (known.agoMs < 5000) throw new Problem(`the member ${address} is running; stop it first`);
+    if (known.agoMs < endedMs) throw new Problem(`the member ${address} is running; stop it first`);
     await log.removeMember(address);
   });
   print(`member ${address} is removed`);
+}
+
+const noMember = (address: string, known: readonly string[]): Problem =>
+  new Problem(`there is no member ${address}${nearestOr(address, known, "")}`);
+
+interface PromoteFlags extends StoreFlags {
+  readonly yes?: true;
+  readonly acceptDataLoss?: true;
+}
+
+async function promote(address: string, _: StoreFlags, command: Command): Promise<void> {
+  const { keyFile, yes, acceptDataLoss } = command.optsWithGlobals<PromoteFlags>();
+  const url = requireStoreUrl(command);
+  const { readStoreKey } = await import("../local/sharedStore.ts");
+  const { withPromotion } = await import("../local/promote.ts");
+  const store = { url, key: readStoreKey(keyFile) };
+  const use = async ({ losses, promote: carryOut }: Promotion): Promise<void> => {
+    const data = lostData(losses);
+    const needed = data.length > 0 ? "--accept-data-loss" : "--yes";
+    const isConfirmed = data.length > 0 ? acceptDataLoss : (yes ?? acceptDataLoss);
+    const effects = [...(losses.machines > 0 ? [`Machines that start there anew: ${losses.machines}`] : []), ...data];
+    const all = effects.length > 0 ? effects.join("; ") : "nothing runs now";
+    if (!isConfirmed)
+      throw new Problem(
+        `${address} would take the place of what ran Machines and servers before: ${all}. Add ${needed} if that is what you want`,
+      );
+    await carryOut();
+    print(`${address} may lead now: ${all}`);
+  };
+  await withPromotion(store, address, use, (known) => noMember(address, known));
+}
+
+/** What a promotion loses, as clauses. */
+function lostData({ volumes, snapshots, clusters }: Losses): string[] {
+  return [
+    ...(volumes > 0 ? [`volumes that begin without their contents: ${volumes}`] : []),
+    ...(snapshots > 0 ? [`volume snapshots that are gone: ${snapshots}`] : []),
+    ...(clusters.length > 0
+      ? [`Postgres clusters that begin without their rows and backups: ${clusters.join(", ")}`]
+      : []),
+  ];
 }
 
 async function rotate(_: StoreFlags, command: Command): Promise<void> {
@@ -68,6 +108,15 @@ export function addMembers(program: Command): void {
     .command("remove <address>")
     .description("remove a member that does not run any more from the list")
     .action(remove);
+  members
+    .command("promote <address>")
+    .description(
+      "let a follower lead, and run Machines and Postgres clusters there anew, because the container engine or the data folder that had them is lost",
+    )
+    .addOption(keyFileOption())
+    .option("--yes", "confirm it, if no data are lost")
+    .option("--accept-data-loss", "confirm it, and that volumes and Postgres clusters begin without their contents")
+    .action(promote);
   const key = program.command("key").description("manage the key of a service that runs as several processes");
   key
     .command("new")

@@ -240,6 +240,20 @@ function ended(context: Context, machine: MachineRow, exit: Exit): void {
     );
 }
 
+/**
+ * The process of a Machine has ended with its engine, and its memory is lost. It starts again at once, on another engine, unless its
+ * configuration never restarts it. This is no attempt of the restart policy.
+ */
+export function engineLost(context: Context, machine: MachineRow): void {
+  const exit: Exit = { code: 137, signal: 9, oom: false, requested: false, error: "its container engine was lost" };
+  const { auto_destroy, restart } = configOf(context, machine);
+  if (machine.state === "started" && (auto_destroy || restart?.policy === "no")) return ended(context, machine, exit);
+  const starts = machine.state === "started";
+  const request = exitRequest(context, machine, exit, starts);
+  const stopped = enter(context, machine, "stopped", { type: "exit", source: "flyd", request });
+  if (starts) enter(context, stopped, "starting", { type: "start", source: "flyd" });
+}
+
 /** Number of recent restarts by the restart policy. */
 const retriesOf = (context: Context, { restarts, retried_from }: MachineRow): number =>
   context.clock.now() - retried_from < periods.retries ? restarts : 0;

@@ -14,7 +14,7 @@ import { memberKeyOf } from "./commandStore.ts";
 import { answerWith, Front } from "../http/front.ts";
 import { positionOf } from "../replication/changes.ts";
 import { LeaderLog } from "../replication/leaderLog.ts";
-import type { Log } from "../replication/log.ts";
+import { LogUnavailable, type Log } from "../replication/log.ts";
 import { usualTiming, type MemberState } from "../replication/member.ts";
 import { keepLog, usualBytes } from "../replication/snapshots.ts";
 import { Membership } from "../replication/membership.ts";
@@ -27,7 +27,7 @@ import { version } from "../version.ts";
 import { withResolvers } from "../withResolvers.ts";
 import { listenProblem } from "./listen.ts";
 import { PastStores } from "./pastStores.ts";
-import { followsOnly, placeOf } from "./place.ts";
+import { elsewhere, endLeft, followsOnly, isSomewhere, placeBytes, placeOf, readPlace, type Place } from "./place.ts";
 import type { Created, Plan } from "./plan.ts";
 import { Problem } from "./problem.ts";
 import { adminOf, backlog, onSignal, runningOf, urlOf } from "./running.ts";
@@ -52,9 +52,9 @@ export async function serveAsMember(plan: Plan, store: string): Promise<Running>
   const lock = lockData(folder);
   const log = await joinStore(store, fileKey, folder);
   const key = memberKeyOf(folder);
-  const reason = await followsOnly(log, await placeOf(options, folder));
-  if (reason !== undefined) process.stderr.write(`machines-service: ${reason}\n`);
-  const member = new MemberProcess(plan, { key, lock, log, mayLead: reason === undefined });
+  const place = await placeOf(options, folder);
+  const reason = await followsOnly(log, place);
+  const member = new MemberProcess(plan, { key, lock, log, place, reason });
   onSignal((signal) => member.stop(signal));
   return member.begin();
 }
@@ -64,7 +64,9 @@ interface Joined {
   readonly key: MemberKey;
   readonly lock: Held;
   readonly log: Log;
-  readonly mayLead: boolean;
+  readonly place: Place;
+  /** Why it may only follow; undefined if it may lead. */
+  readonly reason: string | undefined;
 }
 
 /** This process. */
@@ -86,10 +88,15 @@ class MemberProcess {
   /** Who leads, as the log said last. */
   #said: string | undefined;
   #seq = 0;
+  /** Why it may only follow; undefined if it may lead. */
+  #reason: string | undefined;
+  #exitCode = 0;
 
   constructor(plan: Plan, joined: Joined) {
     this.#plan = plan;
     this.#joined = joined;
+    this.#reason = joined.reason;
+    if (joined.reason !== undefined) this.#onlyFollow(joined.reason);
     this.#copy = new MemberCopy(storeFile(plan.folder));
     this.#tokens = new Tokens(this.#copy);
     const { runtime = "simulated", store: url = "", keyFile = "" } = plan.options;
@@ -115,7 +122,8 @@ class MemberProcess {
     }
     if (address.host === "localhost") await listenOnLocalhost(server);
     this.#url = urlOf(this.#plan, server);
-    const { log, mayLead } = this.#joined;
+    const { log } = this.#joined;
+    const mayLead = this.#reason === undefined;
     const me = { id: randomBytes(8).toString("hex"), address: options.advertise ?? this.#url };
     this.#membership = new Membership({
       ...{ me, mayLead, log, copy: this.#copy, timing: usualTiming },
@@ -146,6 +154,14 @@ class MemberProcess {
   async #lead(epoch: number): Promise<void> {
     const { log, lock } = this.#joined;
     const membership = this.#membership as Membership;
+    const place = await this.#withLog(async () => this.#placeNow());
+    const reason = elsewhere(place, this.#joined.place);
+    // It was paused or cut off while another member was promoted.
+    if (reason !== undefined) {
+      printError(reason);
+      this.#exitCode = lostLeadership;
+      return membership.stop();
+    }
     const { seq } = this.#copy.position;
     this.#seq = seq;
     this.#copy.close();
@@ -164,8 +180,10 @@ class MemberProcess {
         idle: () => this.#front.idle(),
         metrics: () => this.#metrics(),
         past: this.#past,
+        lost: place.lost,
       },
     });
+    if (place.lost) await this.#noteBegun(created, epoch);
     addChangesRoute(created.service.app, created.service.context, this.#joined.key);
     // Before the first request, because it finds the addresses that Apps can have.
     this.#proxyPorts = await created.service.proxy?.listen(this.#plan.ports);
@@ -175,6 +193,51 @@ class MemberProcess {
     this.#front.answer(membership.state.me.address);
     this.#say("leads", { epoch, seq });
     this.#changed(membership.state);
+  }
+
+  /** Once what was lost has begun anew, the next leader must not do so again. */
+  async #noteBegun({ service }: Created, epoch: number): Promise<void> {
+    const { log, place } = this.#joined;
+    await service.context.store.unsettled;
+    this.#say("what was lost begins anew here");
+    if (!(await this.#withLog(() => log.setPlace(epoch, placeBytes(place))))) this.#membership?.lost();
+  }
+
+  /** The place of the Machines now. */
+  async #placeNow(): Promise<Place> {
+    const { log, place } = this.#joined;
+    return readPlace((await log.place()) ?? placeBytes(place));
+  }
+
+  /** Tries again until the log answers. */
+  async #withLog<T>(request: () => Promise<T>): Promise<T> {
+    for (;;)
+      try {
+        return await request();
+      } catch (error) {
+        if (!(error instanceof LogUnavailable)) throw error;
+        await sleep(usualTiming.retryMs);
+      }
+  }
+
+  /** A member that only follows may lead after it was promoted, and the other way round. */
+  async #lookWhere(): Promise<void> {
+    if (!isSomewhere(this.#joined.place) || this.#membership?.state.role !== "following") return;
+    const reason = elsewhere(await this.#placeNow(), this.#joined.place);
+    if (reason === this.#reason) return;
+    this.#reason = reason;
+    this.#membership.moved(reason === undefined);
+    if (reason === undefined) this.#say("may lead from now on");
+    else this.#onlyFollow(reason);
+  }
+
+  /** Says why it only follows, and ends what still runs here, if another member was promoted. */
+  #onlyFollow(reason: string): void {
+    printError(reason);
+    const { place } = this.#joined;
+    const { folder } = this.#plan;
+    const end = async (): Promise<void> => (await endLeft(await this.#placeNow(), place, folder)).forEach(printError);
+    end().catch((error: unknown) => printError(`what still runs here could not be ended: ${String(error)}`));
   }
 
   /** Takes note of who leads. */
@@ -214,7 +277,7 @@ class MemberProcess {
   /** Makes a snapshot when one is due. Of the members that follow, the first by address does it, so that the leader need not. */
   async #keep(address: string): Promise<void> {
     const { log } = this.#joined;
-    const standbys = (await log.members()).filter(({ role, agoMs }) => role === "standby" && agoMs < 3 * reportMs);
+    const standbys = (await log.members()).filter(({ role, agoMs }) => role !== "leader" && agoMs < 3 * reportMs);
     const isMine = this.#created ? standbys.length === 0 : standbys[0]?.address === address;
     if (!isMine) return;
     const { folder, keepMs } = this.#plan;
@@ -234,8 +297,10 @@ class MemberProcess {
 
   #report(address: string): void {
     const seq = this.#entry;
-    const role = this.#created ? "leader" : "standby";
-    void this.#joined.log.report({ address, version, role, seq }).catch(() => {});
+    const role = this.#created ? "leader" : this.#reason === undefined ? "standby" : "follower";
+    const place = placeBytes(this.#joined.place);
+    void this.#joined.log.report({ address, version, role, seq, place }).catch(() => {});
+    void this.#lookWhere().catch(() => {});
     void this.#measure().catch(() => {});
   }
 
@@ -257,7 +322,7 @@ class MemberProcess {
     if (this.#created) await this.#introduceSuccessor();
     await this.#front.end();
     await this.#created?.closeTracing();
-    this.#exit(0);
+    this.#exit(this.#exitCode);
   }
 
   /** Forwards to the next leader until the other members know it, so that no request is refused. */
@@ -284,7 +349,7 @@ class MemberProcess {
   }
 
   #fail(error: unknown): void {
-    process.stderr.write(`machines-service: ${error instanceof Error ? error.message : String(error)}\n`);
+    printError(error instanceof Error ? error.message : String(error));
     this.#exit(1);
   }
 
@@ -329,6 +394,8 @@ class MemberProcess {
     answerWith(response, 503, JSON.stringify({ error, ...standing }), { "retry-after": "1" });
   }
 }
+
+const printError = (text: string): void => void process.stderr.write(`machines-service: ${text}\n`);
 
 /** Runs once what a leader begins with: the first time takes several times as long, in which no member would answer. */
 async function warmUp(): Promise<void> {

@@ -119,7 +119,8 @@ export async function rotateKey({ url, key }: StoreAddress, next: Uint8Array): P
   }
 }
 
-async function requireIdentity(log: Log): Promise<Identity> {
+/** The identity of the data of a store. Throws a Problem if it has none. */
+export async function requireIdentity(log: Log): Promise<Identity> {
   const identity = await withKey(() => storedIdentity(log));
   if (!identity) throw new Problem("--store: the database has no data of a service");
   if (identity.movedTo !== undefined) throw new Problem(`--store: the data were moved to ${identity.movedTo}`);
@@ -182,7 +183,7 @@ async function writeFolder(folder: string, log: Log, seq: number, { files }: Ide
 }
 
 /** Uses a file in a folder of its own below another one, which is removed afterwards. */
-async function inDraft<T>(parent: string, use: (file: string) => Promise<T>): Promise<T> {
+export async function inDraft<T>(parent: string, use: (file: string) => Promise<T>): Promise<T> {
   const draft = mkdtempSync(join(parent, "machines-draft-"));
   try {
     return await use(join(draft, "service.db"));

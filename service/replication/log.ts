@@ -32,10 +32,16 @@ export interface Standing {
   readonly address: string;
   /** Version of the service. */
   readonly version: string;
-  readonly role: "leader" | "standby";
+  /** A follower may not lead: what runs the Machines is elsewhere. */
+  readonly role: "leader" | "standby" | "follower";
   /** The last entry that its copy contains. */
   readonly seq: number;
+  /** What runs Machines and Postgres clusters at this member, and where. */
+  readonly place?: Uint8Array | undefined;
 }
+
+/** A member that said nothing for so many milliseconds has ended. */
+export const endedMs = 5000;
 
 /** A member in the list of members. */
 export interface Listed extends Standing {
@@ -105,6 +111,8 @@ export interface Members {
   place(): Promise<Uint8Array | undefined>;
   /** Stores what runs Machines and Postgres clusters, and where, unless that is stored: returns what is stored. */
   addPlace(bytes: Uint8Array): Promise<Uint8Array>;
+  /** Replaces what runs Machines and Postgres clusters, and where, if `epoch` is the latest leadership. False if it is not. */
+  setPlace(epoch: number, bytes: Uint8Array): Promise<boolean>;
   /** Records what a member says about itself. */
   report(standing: Standing): Promise<void>;
   /** All members, by address. */

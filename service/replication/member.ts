@@ -59,7 +59,9 @@ export type Happened =
   /** The process is to end. */
   | { readonly kind: "stop" }
   /** All that the leader has accepted is in the log. */
-  | { readonly kind: "drained" };
+  | { readonly kind: "drained" }
+  /** Where the Machines run has changed, and with it whether this member may lead. */
+  | { readonly kind: "moved"; readonly mayLead: boolean };
 
 /** What is to be done now. */
 export type Action =
@@ -119,6 +121,8 @@ export function decide(state: MemberState, happened: Happened, now: number, timi
       return state.role === "leading" ? [state, [{ kind: "drain" }]] : handOver(state);
     case "drained":
       return handOver(state);
+    case "moved":
+      return [{ ...state, mayLead: happened.mayLead }, []];
   }
 }
 

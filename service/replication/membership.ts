@@ -70,6 +70,11 @@ export class Membership {
     this.#happened({ kind: "stop" });
   }
 
+  /** Says whether it may lead from now on. */
+  moved(mayLead: boolean): void {
+    this.#happened({ kind: "moved", mayLead });
+  }
+
   /** An append found a later leadership. */
   lost(): void {
     this.#happened({ kind: "lost" });

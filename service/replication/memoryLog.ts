@@ -130,6 +130,12 @@ export class MemoryLog implements Log {
     return (this.#place ??= bytes);
   }
 
+  async setPlace(epoch: number, bytes: Uint8Array): Promise<boolean> {
+    if (this.#latest?.epoch !== epoch) return false;
+    this.#place = bytes;
+    return true;
+  }
+
   async report(standing: Standing): Promise<void> {
     this.#members.set(standing.address, { ...standing, at: this.#now() });
   }

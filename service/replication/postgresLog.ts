@@ -39,7 +39,8 @@ const tables = `
   CREATE TABLE IF NOT EXISTS ${logSchema}.identity (id integer PRIMARY KEY CHECK (id = 1), bytes bytea NOT NULL);
   CREATE TABLE IF NOT EXISTS ${logSchema}.place (id integer PRIMARY KEY CHECK (id = 1), bytes bytea NOT NULL);
   CREATE TABLE IF NOT EXISTS ${logSchema}.member (
-    address text PRIMARY KEY, version text NOT NULL, role text NOT NULL, seq bigint NOT NULL, at timestamptz NOT NULL
+    address text PRIMARY KEY, version text NOT NULL, role text NOT NULL, seq bigint NOT NULL, place bytea,
+    at timestamptz NOT NULL
   );
 `;
 
@@ -320,24 +321,32 @@ class PostgresLog implements Log {
     return this.#addOnly("place", bytes);
   }
 
-  async report({ address, version, role, seq }: Standing): Promise<void> {
+  async setPlace(epoch: number, bytes: Uint8Array): Promise<boolean> {
+    // As with an append: a takeover waits, or this finds its epoch gone.
+    const sql = `INSERT INTO ${logSchema}.place (id, bytes) SELECT 1, $2::bytea FROM ${isLeader(1)} AS mine
+      ON CONFLICT (id) DO UPDATE SET bytes = excluded.bytes`;
+    return (await this.#query(sql, epoch, Buffer.from(bytes))).rowCount === 1;
+  }
+
+  async report({ address, version, role, seq, place }: Standing): Promise<void> {
     await this.#query(
-      `INSERT INTO ${logSchema}.member (address, version, role, seq, at) VALUES ($1, $2, $3, $4, clock_timestamp())
+      `INSERT INTO ${logSchema}.member (address, version, role, seq, place, at) VALUES ($1, $2, $3, $4, $5, clock_timestamp())
        ON CONFLICT (address) DO UPDATE
-         SET version = excluded.version, role = excluded.role, seq = excluded.seq, at = excluded.at`,
+         SET version = excluded.version, role = excluded.role, seq = excluded.seq, place = excluded.place, at = excluded.at`,
       address,
       version,
       role,
       seq,
+      place ? Buffer.from(place) : null,
     );
   }
 
   async members(): Promise<readonly Listed[]> {
-    const { rows } = await this.#query<Omit<Listed, "seq"> & { readonly seq: string }>(
-      `SELECT address, version, role, seq, greatest(0, extract(epoch FROM clock_timestamp() - at) * 1000)::double precision AS "agoMs"
+    const { rows } = await this.#query<Omit<Listed, "seq" | "place"> & { readonly seq: string; place: Buffer | null }>(
+      `SELECT address, version, role, seq, place, greatest(0, extract(epoch FROM clock_timestamp() - at) * 1000)::double precision AS "agoMs"
        FROM ${logSchema}.member ORDER BY address COLLATE "C"`,
     );
-    return rows.map((row) => ({ ...row, seq: Number(row.seq) }));
+    return rows.map(({ place, ...row }) => ({ ...row, seq: Number(row.seq), ...(place ? { place } : {}) }));
   }
 
   async removeMember(address: string): Promise<boolean> {

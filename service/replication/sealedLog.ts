@@ -140,12 +140,28 @@ export class SealedLog implements Log {
     return this.#open("place", "place", await this.#log.addPlace(this.#seal("place", "place", bytes)));
   }
 
-  report(standing: Standing): Promise<void> {
-    return this.#log.report(standing);
+  setPlace(epoch: number, bytes: Uint8Array): Promise<boolean> {
+    return this.#log.setPlace(epoch, this.#seal("place", "place", bytes));
   }
 
-  members(): Promise<readonly Listed[]> {
-    return this.#log.members();
+  report({ place, ...standing }: Standing): Promise<void> {
+    const sealedPlace = place && this.#seal("place", `place of ${standing.address}`, place);
+    return this.#log.report({ ...standing, place: sealedPlace });
+  }
+
+  async members(): Promise<readonly Listed[]> {
+    const found = await this.#log.members();
+    return found.map(({ place, ...listed }) => ({ ...listed, place: place && this.#placeOf(listed.address, place) }));
+  }
+
+  /** A member that runs no more may have had another key. */
+  #placeOf(address: string, place: Uint8Array): Uint8Array | undefined {
+    try {
+      return this.#open("place", `place of ${address}`, place);
+    } catch (error) {
+      if (error instanceof CannotOpen) return undefined;
+      throw error;
+    }
   }
 
   removeMember(address: string): Promise<boolean> {

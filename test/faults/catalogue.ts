@@ -310,6 +310,12 @@ export const faults = {
       "Two services are given one database, a folder is served beside the store that has its data, or a member has another key or version.",
     promised: "The second one is refused with the reason, and nothing is changed.",
   },
+  F101: {
+    wrong:
+      "The container engine with the Machines of several members is lost, or the folder with their Postgres servers.",
+    promised:
+      "No member elsewhere leads by itself. One that is promoted begins everything anew, and says before which data are lost. If the lost one comes back, what runs there ends.",
+  },
   ...attacks.databases,
   ...attacks.hostnames,
   ...attacks.proxy,

@@ -5,7 +5,8 @@ import { Reconciler } from "../reconciler/reconciler.ts";
 import { isNetwork } from "./addresses.ts";
 import { furtherCapabilities } from "./confinement.ts";
 import { DockerDriver } from "./dockerDriver.ts";
-import { connectEngine } from "./engine.ts";
+import { Containers } from "./containers.ts";
+import { allowing, connectEngine } from "./engine.ts";
 import { engineIdOf } from "./engineId.ts";
 import { firewallProblem } from "./firewall.ts";
 import { isRegistryName, Registries } from "./registries.ts";
@@ -14,6 +15,20 @@ export { EngineError } from "./engine.ts";
 
 /** What identifies the container engine. */
 export const engineId = async (): Promise<string> => engineIdOf(await connectEngine());
+
+/** Ends the containers of a service that run, and keeps them and their volumes. Returns their number. */
+export async function endContainers(dataId: string): Promise<number> {
+  const containers = new Containers(await connectEngine(), dataId);
+  let ended = 0;
+  for (const machine of await containers.machines())
+    for (const { id, isAlive, isPaused } of await containers.of(machine)) {
+      if (!isAlive) continue;
+      if (isPaused) await allowing([404, 409], containers.get(id).unpause());
+      await allowing([304, 404], containers.get(id).stop());
+      ended++;
+    }
+  return ended;
+}
 
 /** The address of this computer at which containers reach it, if it is one of this computer's own. */
 export async function machinesReach(): Promise<string | undefined> {

@@ -1,11 +1,13 @@
 // The engine with real PostgreSQL servers for a service: `createService({ postgres: await embeddedPostgres({ folder }) })`.
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { EngineFactory } from "../postgresEngine.ts";
 import { findAccounts } from "./account.ts";
 import { findBinaries, type Binaries } from "./binaries.ts";
 import { EmbeddedPostgres } from "./embeddedPostgres.ts";
-import { findPooler } from "./pooler.ts";
+import { pathsOf } from "./paths.ts";
+import * as pooler from "./pooler.ts";
+import * as servers from "./server.ts";
 
 export { PostgresError } from "./postgresError.ts";
 
@@ -25,6 +27,20 @@ export interface EmbeddedPostgresOptions {
   readonly versions?: ReadonlyMap<string, Binaries>;
 }
 
+const folderOf = (data: string): string => join(resolve(data), "postgres");
+
+/** Ends the servers of a data folder that run, and keeps what they have. Returns their number. */
+export async function endServers(data: string): Promise<number> {
+  const folder = folderOf(data);
+  let ended = 0;
+  for (const id of existsSync(folder) ? readdirSync(folder) : []) {
+    const paths = pathsOf(join(folder, id));
+    await pooler.stop(paths);
+    if (await servers.end(paths)) ended++;
+  }
+  return ended;
+}
+
 /**
  * Finds the installed PostgreSQL, and returns an engine that runs each cluster as a server of its own below the data folder.
  * @throws PostgresError if PostgreSQL is not installed, or cannot run as this user.
@@ -37,8 +53,8 @@ export async function embeddedPostgres({
   versions: chosen,
 }: EmbeddedPostgresOptions): Promise<EngineFactory> {
   const versions = chosen ?? (await findBinaries());
-  const pooler = findPooler(pgbouncer);
-  const folder = join(resolve(data), "postgres");
+  const program = pooler.findPooler(pgbouncer);
+  const folder = folderOf(data);
   mkdirSync(resolve(data), { recursive: true, mode: 0o700 });
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const programs = [...versions.values()].flatMap(({ initdb, postgres }) => [initdb, postgres]);
@@ -48,10 +64,10 @@ export async function embeddedPostgres({
   return (host) => {
     // The service has closed its folder meanwhile.
     accounts.reach();
-    if (!pooler)
+    if (!program)
       host.log.info({}, "without PgBouncer: the pooler's address of each Postgres cluster is that of its server");
     return new EmbeddedPostgres(host, {
-      ...{ accounts, addresses, publicHost, folder, versions, pooler, outlive },
+      ...{ accounts, addresses, publicHost, folder, versions, pooler: program, outlive },
       certificate: host.certificate,
       // Each pooler has its own: another program at its port could use it for another one.
       poolerPassword: (cluster) => host.secret(`postgres/pooler/${cluster}`),

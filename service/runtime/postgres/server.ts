@@ -206,10 +206,16 @@ async function untilUsable(paths: Paths, port: number, isAlive: () => boolean, s
   return { port, admin };
 }
 
-/** Stops a server, and waits until its process has ended, and all that it has started. */
-export async function stop({ accounts }: Installation, paths: Paths): Promise<void> {
+/** Ends the process of a server. False if none runs. */
+export async function end(paths: Paths): Promise<boolean> {
   const found = processOf(paths);
   if (found) await endProcess(found.pid, paths.data, { signal: "SIGINT", last: "SIGQUIT", patienceMs: stopMs });
+  return found !== undefined;
+}
+
+/** Stops a server, and waits until its process has ended, and all that it has started. */
+export async function stop({ accounts }: Installation, paths: Paths): Promise<void> {
+  await end(paths);
   const account = accounts.known(paths);
   await endProcessesIn(paths.data, usersOf(accounts.initial, account));
   await account?.endProcesses();

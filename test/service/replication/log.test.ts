@@ -88,6 +88,17 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
     expect(await log.addPlace(Buffer.from("three"))).toEqual(both[0]);
   });
 
+  test("the place is replaced by the latest leadership alone", async () => {
+    await log.addPlace(Buffer.from("one"));
+    const place = async () => Buffer.from((await log.place()) ?? []).toString();
+    await log.takeOver(0, one, 0);
+    expect(await log.setPlace(1, Buffer.from("two"))).toBe(true);
+    expect(await place()).toBe("two");
+    await log.takeOver(1, two, hour);
+    expect(await log.setPlace(1, Buffer.from("three"))).toBe(false);
+    expect(await place()).toBe("two");
+  });
+
   test("everything is replaced in one step, by the latest leader or in an empty log", async () => {
     const contents = (text: string, seq: number, epoch: number) => ({
       ...{ identity: Buffer.from(`identity ${text}`), place: undefined, snapshot: Buffer.from(`snapshot ${text}`) },
@@ -114,10 +125,12 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
   test("members are listed by address, with what they said last, until they are removed", async () => {
     expect(await log.members()).toEqual([]);
     const [a, b] = [two, one].map(({ address }) => ({ address, version: "1.0.0", role: "standby", seq: 3 }) as const);
-    for (const standing of [a, b, { ...a, role: "leader", seq: 4 }] as const) await log.report(standing as Standing);
+    const place = Buffer.from("place");
+    for (const standing of [a, b, { ...a, role: "leader", seq: 4, place }] as const)
+      await log.report(standing as Standing);
     const listed = await log.members();
     expect(listed.every(({ agoMs }) => agoMs >= 0 && agoMs < hour)).toBe(true);
-    expect(listed.map(({ agoMs: _, ...standing }) => standing)).toEqual([b, { ...a, role: "leader", seq: 4 }]);
+    expect(listed.map(({ agoMs: _, ...standing }) => standing)).toEqual([b, { ...a, role: "leader", seq: 4, place }]);
     expect([await log.removeMember(two.address), await log.removeMember(two.address)]).toEqual([true, false]);
     expect(await log.members()).toHaveLength(1);
   });

@@ -80,6 +80,16 @@ describe("a member", () => {
     expect(member.happens(200, { kind: "leadership", found: undefined })).toEqual([]);
   });
 
+  test("one that is promoted takes over at its next look, and one whose place was taken does so no more", () => {
+    const member = new Played(false);
+    const ended = { epoch: 4, leader: other, leftMs: 0 };
+    member.happens(0, { kind: "moved", mayLead: true });
+    expect(member.happens(10, { kind: "leadership", found: ended })).toEqual([{ kind: "take over", from: 4 }]);
+    member.happens(20, { kind: "took over", epoch: undefined, sentAt: 10 });
+    member.happens(30, { kind: "moved", mayLead: false });
+    expect(member.happens(40, { kind: "leadership", found: ended })).toEqual([]);
+  });
+
   test("it looks often enough, also while the lease lasts long", () => {
     const member = new Played();
     member.passes(0);

@@ -1,0 +1,43 @@
+// What begins anew after a container engine was lost (F101). On real engines and servers: test/runtime/members.test.ts, and
+// test/service/replication/promote.test.ts.
+import { expect, test } from "vitest";
+import { beginAnew } from "../../service/lifecycle/lost.ts";
+import { withStillClock } from "./client.ts";
+
+test("Machines that ran start again at once, unless they never restart; what has lost its memory is stopped", async () => {
+  const app = await withStillClock({ delays: "none" });
+  const reaches = (id: string, state: string) => expect.poll(() => app.state(id)).toBe(state);
+  const started = async (config: object = {}): Promise<string> => {
+    const { id } = await app.machine(config);
+    await reaches(id, "started");
+    return id;
+  };
+  const retried = await started({ restart: { policy: "on-failure", max_retries: 1 } });
+  const always = await started({ restart: { policy: "always" } });
+  const never = await started({ restart: { policy: "no" } });
+  const leaving = await started({ auto_destroy: true });
+  const suspended = await started();
+  await app.call("POST", `${app.machines}/${suspended}/suspend`);
+  await reaches(suspended, "suspended");
+  const stopped = await started();
+  await app.call("POST", `${app.machines}/${stopped}/stop`);
+  await reaches(stopped, "stopped");
+  const eventsOf = async (id: string) => (await app.call("GET", `${app.machines}/${id}`)).body.events;
+  const before = await eventsOf(stopped);
+
+  const { context } = app.service;
+  // More often than the Machine is retried.
+  for (let count = 0; count < 3; count++) {
+    await context.store.write(() => beginAnew(context, { engine: true }));
+    for (const id of [retried, always]) await reaches(id, "started");
+  }
+  const [, begun, exit] = await eventsOf(retried);
+  expect(begun).toMatchObject({ type: "start", status: "starting", source: "flyd" });
+  expect(exit).toMatchObject({
+    ...{ type: "exit", status: "stopped", source: "flyd" },
+    request: { exit_event: { exit_code: 137, error: "its container engine was lost", restarting: true } },
+  });
+  for (const id of [never, suspended, stopped]) expect(await app.state(id)).toBe("stopped");
+  await reaches(leaving, "destroyed");
+  expect(await eventsOf(stopped)).toEqual(before);
+});
