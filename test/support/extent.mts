@@ -24,7 +24,9 @@ const onlyInAll: readonly string[] = [
   ],
   ...["e2e/{refreshBeforeUpdate,release,releaseLanguages,repairs,replaced,together,tracing,undoReplacement}"],
   ...["e2e/{userSettings,volumes,writeOnly}"],
-  ...["runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,noSpace,proxy}"],
+  ...[
+    "runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,members,noSpace,proxy}",
+  ],
   ...["runtime/{registry,volumes}"],
   ...["service/{killAtWrite,schemathesis}", "service/histories/*", "service/postgres/{failures,kills,sideBySide}"],
 ];
