@@ -29,6 +29,7 @@ const onlyInAll: readonly string[] = [
   ],
   ...["runtime/{registry,volumes}"],
   ...["service/{killAtWrite,schemathesis}", "service/histories/*", "service/postgres/{failures,kills,sideBySide}"],
+  ...["service/replication/upgrade"],
 ];
 
 /** Patterns of the files that are not run now. */

@@ -8,9 +8,8 @@ import { storeFile } from "../../../service/store/database.ts";
 import { isThorough } from "../../support/extent.mts";
 import { thoroughTest } from "../../support/thorough.ts";
 import { folder, command, foreground } from "../command.ts";
-import { contentsOf } from "./copies.ts";
 import { startPostgres, type TestPostgres } from "./postgres.ts";
-import { callOf, leaderOf, serviceOn, standing, type Member } from "./processes.ts";
+import { callOf, create, expectEqualCopies, leaderOf, namesAt, serviceOn, standing, type Member } from "./processes.ts";
 
 let server: TestPostgres;
 beforeAll(async () => {
@@ -29,25 +28,6 @@ async function three() {
   const leader = await leaderOf(members);
   return { service, members, leader, standbys: others(members, leader) as [Member, Member] };
 }
-
-/** Creates Apps at a member one after the other, until it is enough; returns the names of those that were acknowledged. */
-async function createApps(member: Member, prefix: string, enough: AbortSignal): Promise<string[]> {
-  const call = callOf(member);
-  const acknowledged: string[] = [];
-  for (let i = 0; !enough.aborted; i++) {
-    const name = `${prefix}-${i}`;
-    // A client repeats a request that had no answer.
-    const send = () => call("POST", "/apps", { name, org_slug: "personal" }).catch(() => undefined);
-    const answer = (await send()) ?? (await send());
-    if (answer && [201, 422].includes(answer.status)) acknowledged.push(name);
-  }
-  return acknowledged;
-}
-
-const namesAt = async (member: Member): Promise<string[]> => {
-  const { body } = await callOf(member)("GET", "/apps?org_slug=personal");
-  return (body as { apps: { name: string }[] }).apps.map(({ name }) => name);
-};
 
 test("every member answers every request, and says who leads", async () => {
   const { members, leader, standbys } = await three();
@@ -102,17 +82,14 @@ test("a request that is held at a standby is answered as soon as what it waits f
 
 test("when the leader is killed, another member answers, and has all that was acknowledged", async () => {
   const { members, leader, standbys } = await three();
-  const enough = new AbortController();
-  const created = Promise.all(standbys.map((one, i) => createApps(one, `app-${i}`, enough.signal)));
-  await expect.poll(async () => (await namesAt(leader)).length).toBeGreaterThan(10);
+  const creating = create("app", () => standbys);
+  await creating.more(10);
   process.kill(leader.pid, "SIGKILL");
   const next = await leaderOf(others(members, leader));
-  const before = (await namesAt(next)).length;
-  await expect.poll(async () => (await namesAt(next)).length).toBeGreaterThan(before + 10);
-  enough.abort();
-  const acknowledged = (await created).flat();
+  await creating.more(10);
+  await creating.end();
   const names = new Set(await namesAt(next));
-  expect(acknowledged.filter((name) => !names.has(name))).toEqual([]);
+  expect(creating.acknowledged.filter((name) => !names.has(name))).toEqual([]);
 });
 
 test("a leader that is stopped hands over, and no connection is cut", async () => {
@@ -165,16 +142,7 @@ thoroughTest("the copies of all members are equal, also of one that was started 
   await leader.end;
   const again = await service.start(leader.data);
   await call("POST", "/apps", { name: "three", org_slug: "personal" });
-  const last = [...standbys, again];
-  const copyOf = ({ data }: Member) => {
-    const db = new DatabaseSync(storeFile(data), { readOnly: true });
-    const contents = contentsOf(db);
-    db.close();
-    return contents;
-  };
-  await expect.poll(() => new Set(last.map((one) => String(copyOf(one)["copy_position"]))).size).toBe(1);
-  const [first, ...more] = last.map(copyOf);
-  for (const one of more) expect(one).toEqual(first);
+  await expectEqualCopies([...standbys, again]);
 });
 
 test("the database reveals nothing without the key", async () => {

@@ -2,10 +2,15 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, vi } from "vitest";
+import { storeFile } from "../../../service/store/database.ts";
+import { afterThisTest } from "../../support/leftovers.ts";
 import { hang } from "../../support/patience.mts";
 import { caller } from "../client.ts";
 import { folder, foreground } from "../command.ts";
+import { contentsOf } from "./copies.ts";
 
 /** What `/readyz` of a member says. */
 export interface Standing {
@@ -25,6 +30,8 @@ export interface Service {
   readonly options: readonly string[];
   /** Starts a member, in a folder that it may have had before. */
   start(data?: string, ...more: string[]): Promise<Member>;
+  /** Starts one with other variables of its environment. */
+  startWith(env: NodeJS.ProcessEnv, data?: string, ...more: string[]): Promise<Member>;
 }
 
 /** A service whose members share a database. */
@@ -33,12 +40,11 @@ export function serviceOn(store: string, ...more: readonly string[]): Service {
   mkdirSync(dirname(keyFile), { recursive: true });
   if (!existsSync(keyFile)) writeFileSync(keyFile, `${randomBytes(32).toString("base64")}\n`, { mode: 0o600 });
   const options = ["--store", store, "--key-file", keyFile, "--delays", "none", ...more];
-  return {
-    ...{ store, keyFile, options },
-    async start(data = folder(), ...others) {
-      return { ...(await foreground(data, [...options, ...others])), data };
-    },
-  };
+  const startWith = async (env: NodeJS.ProcessEnv, data = folder(), ...others: string[]): Promise<Member> => ({
+    ...(await foreground(data, [...options, ...others], env)),
+    data,
+  });
+  return { ...{ store, keyFile, options, startWith }, start: (...args) => startWith({}, ...args) };
 }
 
 /** What a member says about itself; undefined if it does not answer. */
@@ -60,3 +66,72 @@ export async function leaderOf<M extends Pick<Member, "url">>(members: readonly 
 
 /** Sends requests to a member. */
 export const callOf = ({ url, data }: Member) => caller(url, readFileSync(join(data, "token"), "utf8").trim());
+
+/** The names of all Apps, as a member says. */
+export async function namesAt(member: Member): Promise<string[]> {
+  const { body } = await callOf(member)("GET", "/apps?org_slug=personal");
+  return (body as { apps: { name: string }[] }).apps.map(({ name }) => name);
+}
+
+/** Clients that create Apps all the time. */
+export interface Creating {
+  /** The names of those that were acknowledged so far. */
+  readonly acknowledged: readonly string[];
+  /** Waits until as many more were acknowledged, which were sent after this. */
+  more(count: number): Promise<void>;
+  /** Ends it, and waits for the last answers. */
+  end(): Promise<void>;
+}
+
+/** Creates Apps with several clients at once: each asks the members one after the other, and repeats what had no answer. */
+export function create(prefix: string, members: () => readonly Member[]): Creating {
+  const acknowledged: string[] = [];
+  const over = new AbortController();
+  afterThisTest(() => over.abort());
+  let sent = 0;
+  const client = async (): Promise<void> => {
+    while (!over.signal.aborted) {
+      const name = `${prefix}-${sent++}`;
+      for (let isDone = false, i = sent; !isDone && !over.signal.aborted; i++) {
+        const all = members();
+        const ask = callOf(all[i % all.length] as Member);
+        const answer = await ask("POST", "/apps", { name, org_slug: "personal" }).catch(() => undefined);
+        // The first attempt may have been accepted.
+        isDone = answer !== undefined && [201, 422].includes(answer.status);
+        if (isDone) acknowledged.push(name);
+        else await sleep(20);
+      }
+    }
+  };
+  const clients = Promise.all([client(), client(), client()]);
+  return {
+    acknowledged,
+    async more(count) {
+      // Each client may have one that was sent earlier.
+      const enough = acknowledged.length + 3 + count;
+      await vi.waitFor(() => expect(acknowledged.length).toBeGreaterThan(enough), { timeout: hang, interval: 5 });
+    },
+    async end() {
+      over.abort();
+      await clients;
+    },
+  };
+}
+
+/** Every row of every table in the copy of a member. */
+export function copyOf({ data }: Pick<Member, "data">): ReturnType<typeof contentsOf> {
+  const db = new DatabaseSync(storeFile(data), { readOnly: true });
+  try {
+    return contentsOf(db);
+  } finally {
+    db.close();
+  }
+}
+
+/** Waits until all copies have the same entries, and requires that they are equal. Nothing changes meanwhile. */
+export async function expectEqualCopies(members: readonly Member[]): Promise<void> {
+  const positions = () => new Set(members.map((one) => String(copyOf(one)["copy_position"])));
+  await vi.waitFor(() => expect(positions().size).toBe(1), { timeout: hang, interval: 20 });
+  const [first, ...others] = members.map(copyOf);
+  for (const one of others) expect(one).toEqual(first);
+}
