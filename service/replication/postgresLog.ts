@@ -1,5 +1,5 @@
-// The log in a PostgreSQL database: one schema with six tables. Every method is one statement that commits by itself, so that a
-// pool of connections in front of the database (PgBouncer in transaction mode) changes nothing.
+// The log in a PostgreSQL database: one schema with six tables. Every method is statements that commit by themselves, so that a
+// pool of connections in front of the database (PgBouncer, also in statement mode) changes nothing.
 import { randomUUID } from "node:crypto";
 import pg from "pg";
 import {
@@ -22,6 +22,8 @@ export const logSchema = "machines_service";
 
 // As long as a lease: a leader that waits longer leads no more.
 const answerMs = 2000;
+// To remove a long log takes longer, and no member waits for it.
+const replaceMs = 3600_000;
 
 const tables = `
   CREATE TABLE IF NOT EXISTS ${logSchema}.leadership (
@@ -57,11 +59,22 @@ const isLeader = (at: number): string => `(SELECT 1 FROM ${logSchema}.leadership
 
 const insertOnly = (table: "identity" | "place"): string =>
   `INSERT INTO ${logSchema}.${table} AS was (id, bytes) VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET bytes = was.bytes RETURNING bytes`;
-const insertPart = `INSERT INTO ${logSchema}.snapshot (seq, attempt, part, parts, bytes) VALUES ($1, $2, $3, $4, $5)`;
+const partColumns = "(seq, attempt, part, parts, bytes)";
+const insertPart = `INSERT INTO ${logSchema}.snapshot ${partColumns} VALUES ($1, $2, $3, $4, $5)`;
+
+/** The code of our own error; PostgreSQL has none of this class. */
+const anotherLeadership = "MS001";
+
+/** A value in a statement that takes no parameters. Texts are only identifiers of our own. */
+const literal = (value: number | string | Uint8Array): string =>
+  typeof value === "number"
+    ? String(value)
+    : typeof value === "string"
+      ? `'${value}'`
+      : `decode('${Buffer.from(value).toString("hex")}', 'hex')`;
 
 /** The rows of a snapshot. It counts only when its last part is there; another member may store one with the same number meanwhile. */
-function* partsOf({ seq, bytes }: Snapshot): Generator<unknown[]> {
-  const attempt = randomUUID();
+function* partsOf({ seq, bytes }: Snapshot, attempt: string = randomUUID()): Generator<(number | string | Buffer)[]> {
   const parts = Math.max(1, Math.ceil(bytes.length / partBytes));
   for (let part = 0; part < parts; part++)
     yield [seq, attempt, part, parts, Buffer.from(bytes.subarray(part * partBytes, (part + 1) * partBytes))];
@@ -103,9 +116,17 @@ class PostgresLog implements Log {
     this.#pool.on("error", () => {});
   }
 
-  async #query<Row extends pg.QueryResultRow>(sql: string, ...values: unknown[]): Promise<pg.QueryResult<Row>> {
+  #query<Row extends pg.QueryResultRow>(sql: string, ...values: unknown[]): Promise<pg.QueryResult<Row>> {
+    return this.#ask(sql, values);
+  }
+
+  async #ask<Row extends pg.QueryResultRow>(
+    text: string,
+    values: unknown[],
+    ms = answerMs,
+  ): Promise<pg.QueryResult<Row>> {
     try {
-      return await this.#pool.query<Row>(sql, values);
+      return await this.#pool.query<Row>({ text, values, query_timeout: ms } as pg.QueryConfig);
     } catch (error) {
       // What the database refuses because of the statement is an answer.
       if (error instanceof pg.DatabaseError && !isTemporary(error.code)) throw error;
@@ -198,36 +219,32 @@ class PostgresLog implements Log {
   }
 
   async replaceAll(epoch: number, { identity, place, last, snapshot }: Contents): Promise<boolean> {
-    const client = await this.#pool.connect();
-    try {
-      await client.query("BEGIN");
+    const attempt = randomUUID();
+    const parts = [...partsOf({ seq: last.seq, bytes: snapshot }, attempt)];
+    const end = parts.pop();
+    // Without its last part it does not count yet.
+    for (const values of parts) await this.#query(insertPart, ...values);
+    const values = [last.seq, last.epoch, last.schema, last.bytes].map(literal).join(", ");
+    const steps = [
       // Members that begin or append wait.
-      await client.query(
-        `LOCK TABLE ${logSchema}.leadership, ${logSchema}.identity, ${logSchema}.log IN EXCLUSIVE MODE`,
-      );
-      const { rows } = await client.query<{ epoch: string; isNew: boolean }>(
-        `SELECT coalesce(max(epoch), 0) AS epoch, NOT EXISTS (SELECT 1 FROM ${logSchema}.identity) AS "isNew" FROM ${logSchema}.leadership`,
-      );
-      const isExpected = Number(rows[0]?.epoch) === epoch && (epoch > 0 || rows[0]?.isNew === true);
-      if (!isExpected) {
-        await client.query("ROLLBACK");
-        return false;
-      }
-      for (const table of ["identity", "place", "log", "snapshot"])
-        await client.query(`DELETE FROM ${logSchema}.${table}`);
-      await client.query(insertOnly("identity"), [Buffer.from(identity)]);
-      if (place) await client.query(insertOnly("place"), [Buffer.from(place)]);
-      await client.query(`INSERT INTO ${logSchema}.log (seq, epoch, schema, bytes) VALUES ($1, $2, $3, $4)`, [
-        ...[last.seq, last.epoch, last.schema, Buffer.from(last.bytes)],
-      ]);
-      for (const values of partsOf({ seq: last.seq, bytes: snapshot })) await client.query(insertPart, values);
-      await client.query("COMMIT");
+      `LOCK TABLE ${logSchema}.leadership, ${logSchema}.identity, ${logSchema}.log IN EXCLUSIVE MODE`,
+      `IF (SELECT coalesce(max(epoch), 0) FROM ${logSchema}.leadership) <> ${literal(epoch)}
+         OR ${literal(epoch)} = 0 AND EXISTS (SELECT 1 FROM ${logSchema}.identity)
+       THEN RAISE EXCEPTION 'another leadership' USING ERRCODE = '${anotherLeadership}'; END IF`,
+      ...["identity", "place", "log"].map((table) => `DELETE FROM ${logSchema}.${table}`),
+      `DELETE FROM ${logSchema}.snapshot WHERE attempt <> ${literal(attempt)}`,
+      `INSERT INTO ${logSchema}.identity (id, bytes) VALUES (1, ${literal(identity)})`,
+      ...(place ? [`INSERT INTO ${logSchema}.place (id, bytes) VALUES (1, ${literal(place)})`] : []),
+      `INSERT INTO ${logSchema}.log (seq, epoch, schema, bytes) VALUES (${values})`,
+      `INSERT INTO ${logSchema}.snapshot ${partColumns} VALUES (${end?.map(literal).join(", ")})`,
+    ];
+    try {
+      await this.#ask(`DO $$ BEGIN ${steps.join("; ")}; END $$`, [], replaceMs);
       return true;
     } catch (error) {
-      await client.query("ROLLBACK").catch(() => {});
-      throw error;
-    } finally {
-      client.release();
+      if (!(error instanceof pg.DatabaseError) || error.code !== anotherLeadership) throw error;
+      await this.#query(`DELETE FROM ${logSchema}.snapshot WHERE attempt = $1`, attempt);
+      return false;
     }
   }
 
