@@ -1,6 +1,6 @@
 // What a cluster that is a real server shows when something on the computer fails, and that it continues afterwards.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
@@ -10,6 +10,7 @@ import { findBinaries, type Binaries } from "../../../service/runtime/postgres/b
 import { isRefusal } from "../../../service/runtime/postgres/postgresError.ts";
 import { processesIn, userOfProcess } from "../../../service/runtime/postgres/processes.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
+import { mountSmall } from "../../support/smallDisk.ts";
 import { dataFolder, rowsOf, withServers } from "./servers.ts";
 
 const isRoot = process.getuid?.() === 0;
@@ -26,20 +27,6 @@ function logged() {
         .map((line) => JSON.parse(line) as { readonly cluster?: string; readonly reason?: string })
         .flatMap(({ cluster, reason }) => (cluster === id && reason !== undefined ? [reason] : [])),
   };
-}
-
-/** A file system of a size in a folder; undefined if this user may not mount one. */
-function mountSmall(folder: string, size: number): { resize(size: number): void } | undefined {
-  mkdirSync(folder, { recursive: true });
-  const mount = (options: string): void =>
-    void execFileSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", folder], { stdio: "pipe" });
-  try {
-    mount(`size=${size}`);
-  } catch {
-    return undefined;
-  }
-  afterThisTest(() => void execFileSync("umount", ["--lazy", folder]));
-  return { resize: (next) => mount(`remount,size=${next}`) };
 }
 
 /** The installed version, with another program as its server. */

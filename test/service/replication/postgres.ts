@@ -1,5 +1,5 @@
 // A PostgreSQL of its own for the log of a service, as an operator would have it: one server, or two with synchronous replication.
-import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { execFile, spawn, type ChildProcess, type StdioOptions } from "node:child_process";
 import { chownSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
@@ -26,6 +26,8 @@ async function succeeds<T>(attempt: () => Promise<T>): Promise<T> {
 /** A running server with one empty database. */
 export interface TestPostgres {
   readonly url: string;
+  /** Whether its process runs. A server whose disk is full may end by itself. */
+  readonly isRunning: boolean;
   /** Sends a query with a connection of its own. */
   query(sql: string): Promise<pg.QueryResult>;
   /** Ends the server at once, as a crash does. */
@@ -37,7 +39,7 @@ export interface TestPostgres {
 }
 
 /** Two servers: a commit is acknowledged only when the standby has it. */
-export interface PostgresPair extends Omit<TestPostgres, "url"> {
+export interface PostgresPair extends Omit<TestPostgres, "url" | "isRunning"> {
   /** Port of the primary now. */
   readonly port: number;
   /** Kills the primary, and promotes the standby. The killed one becomes the next standby. */
@@ -54,13 +56,16 @@ interface Place {
   readonly binaries: Binaries;
   readonly user: { readonly uid: number; readonly gid: number } | { readonly uid?: undefined };
   readonly folder: string;
+  /** Variables of its environment, and a descriptor for what it says. */
+  readonly env?: NodeJS.ProcessEnv | undefined;
+  readonly said?: number | undefined;
 }
 
-async function newPlace(): Promise<Place> {
+async function newPlace(parent = tmpdir()): Promise<Place> {
   const binaries = (await findBinaries()).get("18");
   if (!binaries) throw new Error("no PostgreSQL 18 is installed for the tests");
   const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
-  const folder = mkdtempSync(join(tmpdir(), "machines-log-"));
+  const folder = mkdtempSync(join(parent, "machines-log-"));
   if (user.uid !== undefined) chownSync(folder, user.uid, user.gid);
   return { binaries, user, folder };
 }
@@ -106,16 +111,22 @@ class Server {
   }
 
   async start(): Promise<void> {
-    const { binaries, user, folder } = this.#place;
+    const { binaries, user, folder, env, said } = this.#place;
     const args = Object.entries(this.#settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-    this.#process = spawn(binaries.postgres, ["-D", this.data, ...args], { ...user, cwd: folder, stdio: "ignore" });
+    const stdio: StdioOptions = ["ignore", "ignore", said ?? "ignore"];
+    const options = { ...user, cwd: folder, stdio, env: { ...process.env, ...env } };
+    this.#process = spawn(binaries.postgres, ["-D", this.data, ...args], options);
     await succeeds(() => this.query("SELECT 1"));
+  }
+
+  get isRunning(): boolean {
+    return this.#process?.exitCode === null && this.#process.signalCode === null;
   }
 
   /** Ends at once, as in a crash. */
   async stop(): Promise<void> {
     const running = this.#process;
-    if (running?.exitCode !== null || running.signalCode !== null) return;
+    if (!running || !this.isRunning) return;
     const ended = once(running, "exit");
     running.kill("SIGQUIT");
     await ended;
@@ -144,14 +155,29 @@ class Server {
   }
 }
 
-/** Starts a server. Only what is measured has to wait for the disk (`fsync`). */
-export async function startPostgres({ fsync = "off" }: { readonly fsync?: "on" | "off" } = {}): Promise<TestPostgres> {
-  const place = await newPlace();
+/** How a server is special. */
+export interface Special {
+  /** Only what is measured has to wait for the disk. */
+  readonly fsync?: "on" | "off";
+  /** A folder for its data. */
+  readonly parent?: string;
+  /** Variables of its environment. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** A descriptor for what it says. */
+  readonly said?: number;
+}
+
+/** Starts a server. */
+export async function startPostgres({ fsync = "off", parent, env, said }: Special = {}): Promise<TestPostgres> {
+  const place = { ...(await newPlace(parent)), env, said };
   const server = new Server(place, await freePort(), { fsync });
   await server.create();
   await server.start();
   return {
     url: `postgres://postgres@127.0.0.1:${server.port}/postgres`,
+    get isRunning() {
+      return server.isRunning;
+    },
     query: (sql) => server.query(sql),
     start: () => server.start(),
     stop: () => server.stop(),
