@@ -4,10 +4,11 @@ import { existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { readUntil } from "../replication/catchUp.ts";
 import { DoesNotApply, emptyEntry } from "../replication/changes.ts";
 import { identityBytes, storedIdentity, type Identity } from "../replication/identity.ts";
-import type { Contents, Log } from "../replication/log.ts";
+import type { Contents, Leadership, Log, Member } from "../replication/log.ts";
 import { entryAt, firstMoment } from "../replication/moments.ts";
 import { logSchema } from "../replication/postgresLog.ts";
 import { LocalAuthority } from "../runtime/localAuthority.ts";
@@ -28,6 +29,8 @@ export interface StoreAddress {
 }
 
 const leaseMs = 10_000;
+// How often it looks whether a leader renews its lease.
+const lookMs = 100;
 // Entry 1 is left out: a member that has nothing would otherwise apply it to an empty copy.
 const firstEntry = 2;
 
@@ -129,9 +132,9 @@ export async function requireIdentity(log: Log): Promise<Identity> {
 
 /** Acts while no member can lead. */
 async function asOnlyLeader(log: Log, act: (epoch: number) => Promise<void>): Promise<void> {
-  const { epoch = 0, leftMs = 0, leader } = (await log.leadership()) ?? {};
-  const mine = leftMs > 0 ? undefined : await log.takeOver(epoch, { id: "command", address: "" }, leaseMs);
-  if (mine === undefined) throw new Problem(`--store: the member at ${leader?.address} leads; stop all members first`);
+  const { epoch = 0, renewal, leader } = (await unrenewed(log)) ?? {};
+  const mine = await log.takeOver(epoch, { id: randomBytes(8).toString("hex"), address: "" }, leaseMs, renewal);
+  if (mine === undefined) throw leads(leader);
   const renewing = setInterval(() => void log.renew(mine, leaseMs).catch(() => {}), leaseMs / 10);
   try {
     await act(mine);
@@ -139,6 +142,22 @@ async function asOnlyLeader(log: Log, act: (epoch: number) => Promise<void>): Pr
     clearInterval(renewing);
     await log.release(mine);
   }
+}
+
+const leads = (leader: Member | undefined): Problem =>
+  new Problem(`--store: the member at ${leader?.address} leads; stop all members first`);
+
+/** The latest leadership, once its lease has ended. Throws a Problem if it is renewed. */
+async function unrenewed(log: Log): Promise<Leadership | undefined> {
+  const found = await log.leadership();
+  const until = performance.now() + (found?.leaseMs ?? 0);
+  while (performance.now() < until) {
+    await sleep(lookMs);
+    const next = await log.leadership();
+    if (next?.leaseMs === 0) return next;
+    if (next?.renewal !== found?.renewal) throw leads(next?.leader);
+  }
+  return found;
 }
 
 async function replaceAsLeader(log: Log, epoch: number, contents: Contents): Promise<void> {

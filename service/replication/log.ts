@@ -45,7 +45,10 @@ export const endedMs = 5000;
 
 /** A member in the list of members. */
 export interface Listed extends Standing {
-  /** How long ago it said so, in milliseconds by the log's clock. */
+  /**
+   * How long ago it said so, in milliseconds by the log's clock. If that was set back meanwhile, the time is to come: then by how much,
+   * so that a member which does not run does not seem to run until then.
+   */
   readonly agoMs: number;
 }
 
@@ -54,8 +57,10 @@ export interface Leadership {
   /** 1 for the first; each takeover raises it by one. */
   readonly epoch: number;
   readonly leader: Member;
-  /** How long its lease still lasts by the log's clock, in milliseconds; 0 if it has ended. */
-  readonly leftMs: number;
+  /** Another one after each renewal of its lease. */
+  readonly renewal: string;
+  /** How long its lease lasts from that renewal on, in milliseconds; 0 if the leader has ended it. */
+  readonly leaseMs: number;
 }
 
 /** The end of a log. */
@@ -129,11 +134,11 @@ export interface Log extends Members {
   /** The latest leadership; undefined before the first. */
   leadership(): Promise<Leadership | undefined>;
   /**
-   * Takes the leadership for `leaseMs`, if the latest one is `from` and its lease has ended (0: there was none), or if this member has
-   * taken it already: the first answer may be lost. Returns the new epoch, or undefined if another member was faster or the lease has
-   * not ended.
+   * Takes the leadership for `leaseMs`, if the latest one is `from` (0: there was none) and its leader has ended its lease, or has not
+   * renewed it since `renewal`; or if this member has taken it already: the first answer may be lost. Returns the new epoch, or undefined
+   * if another member was faster or the lease was renewed.
    */
-  takeOver(from: number, member: Member, leaseMs: number): Promise<number | undefined>;
+  takeOver(from: number, member: Member, leaseMs: number, renewal?: string): Promise<number | undefined>;
   /** Prolongs the lease to `leaseMs` from now. False if a later leadership exists. */
   renew(epoch: number, leaseMs: number): Promise<boolean>;
   /** Ends the lease now, so that another member takes over at once. */

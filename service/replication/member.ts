@@ -15,7 +15,7 @@ export interface Timing {
 }
 
 /**
- * After the leader's death another member looks when the lease has ended; after a hand-over within `lookMs`. Then it has to read the
+ * After the leader's death another member looks until its lease has ended; after a hand-over within `lookMs`. Then it has to read the
  * end of the log.
  */
 export const usualTiming: Timing = { leaseMs: 2000, renewMs: 500, lookMs: 50, retryMs: 100 };
@@ -42,6 +42,8 @@ export interface MemberState {
   readonly isAsking: boolean;
   /** When the next one is due. */
   readonly nextAt: number;
+  /** The latest renewal of another leader's lease that it has seen, and when it saw it first. */
+  readonly seen: { readonly renewal: string; readonly since: number } | undefined;
 }
 
 /** What happened. `sentAt` is the time before the request that is answered. */
@@ -66,7 +68,7 @@ export type Happened =
 /** What is to be done now. */
 export type Action =
   | { readonly kind: "look" }
-  | { readonly kind: "take over"; readonly from: number }
+  | { readonly kind: "take over"; readonly from: number; readonly renewal?: string }
   | { readonly kind: "renew"; readonly epoch: number }
   /** Read the log to its end, and report that. */
   | { readonly kind: "catch up"; readonly epoch: number }
@@ -81,7 +83,7 @@ export type Action =
 /** A member at its start. */
 export const beginning = (me: Member, now: number, mayLead = true): MemberState => ({
   ...{ me, mayLead, role: "following", epoch: 0, leader: undefined, leaseUntil: 0 },
-  ...{ isAsking: false, nextAt: now },
+  ...{ isAsking: false, nextAt: now, seen: undefined },
 });
 
 /**
@@ -140,12 +142,27 @@ function whenDue(state: MemberState, now: number): Decision {
 }
 
 function found(state: MemberState, leadership: Leadership | undefined, now: number, { lookMs }: Timing): Decision {
-  const { epoch, leader, leftMs } = leadership ?? { epoch: 0, leader: undefined, leftMs: 0 };
+  if (leadership === undefined) return whenFree({ ...state, epoch: 0, leader: undefined }, { from: 0 }, now, lookMs);
+  const { epoch, leader, renewal, leaseMs } = leadership;
   // The answer to its takeover was lost. It is certain only when it is repeated: a database that fails over may forget what it shows.
-  if (leader?.id === state.me.id) return [state, [{ kind: "take over", from: epoch - 1 }]];
-  if (leftMs > 0) return [{ ...state, epoch, leader, isAsking: false, nextAt: now + Math.min(lookMs, leftMs) }, []];
-  if (state.mayLead) return [{ ...state, epoch, leader }, [{ kind: "take over", from: epoch }]];
-  return [{ ...state, epoch, leader: undefined, isAsking: false, nextAt: now + lookMs }, []];
+  if (leader.id === state.me.id) return [state, [{ kind: "take over", from: epoch - 1 }]];
+  const seen = state.seen?.renewal === renewal ? state.seen : { renewal, since: now };
+  const next = { ...state, epoch, leader, seen };
+  // No clock is asked but its own: the leader counts its lease from before this renewal. Clocks may differ a little in their speed.
+  const leftMs = leaseMs === 0 ? 0 : seen.since + leaseMs + lookMs - now;
+  if (leftMs > 0) return [{ ...next, isAsking: false, nextAt: now + Math.min(lookMs, leftMs) }, []];
+  return whenFree(next, { from: epoch, renewal }, now, lookMs);
+}
+
+/** No member leads. */
+function whenFree(
+  state: MemberState,
+  from: { readonly from: number; readonly renewal?: string },
+  now: number,
+  lookMs: number,
+): Decision {
+  if (state.mayLead) return [state, [{ kind: "take over", ...from }]];
+  return [{ ...state, leader: undefined, isAsking: false, nextAt: now + lookMs }, []];
 }
 
 function tookOver(

@@ -113,7 +113,7 @@ export class Membership {
         return this.#ask(async () => ({ kind: "leadership", found: await log.leadership() }));
       case "take over":
         return this.#ask(async () => {
-          const epoch = await log.takeOver(action.from, me, timing.leaseMs);
+          const epoch = await log.takeOver(action.from, me, timing.leaseMs, action.renewal);
           return { kind: "took over", epoch, sentAt };
         });
       case "renew":

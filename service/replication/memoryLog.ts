@@ -21,34 +21,38 @@ export class MemoryLog implements Log {
   #identity: Uint8Array | undefined;
   #place: Uint8Array | undefined;
   readonly #members = new Map<string, Standing & { readonly at: number }>();
-  #latest: { readonly epoch: number; readonly leader: Member; readonly ends: number } | undefined;
+  #latest: Leadership | undefined;
+  #renewals = 0;
 
   constructor(now: () => number) {
     this.#now = now;
   }
 
   async leadership(): Promise<Leadership | undefined> {
-    if (this.#latest === undefined) return undefined;
-    const { epoch, leader, ends } = this.#latest;
-    return { epoch, leader, leftMs: Math.max(0, ends - this.#now()) };
+    return this.#latest;
   }
 
-  async takeOver(from: number, leader: Member, leaseMs: number): Promise<number | undefined> {
-    const { epoch, ends } = this.#latest ?? { epoch: 0, ends: 0 };
-    const isRepeated = epoch === from + 1 && this.#latest?.leader.id === leader.id;
-    if (!isRepeated && (epoch !== from || ends > this.#now())) return undefined;
-    this.#latest = { epoch: from + 1, leader, ends: this.#now() + leaseMs };
+  get #next(): string {
+    return String(++this.#renewals);
+  }
+
+  async takeOver(from: number, leader: Member, leaseMs: number, renewal?: string): Promise<number | undefined> {
+    const latest = this.#latest ?? { epoch: 0, leader: undefined, renewal: undefined, leaseMs: 0 };
+    const isRepeated = latest.epoch === from + 1 && latest.leader?.id === leader.id;
+    const isFree = latest.epoch === from && (latest.leaseMs === 0 || latest.renewal === renewal);
+    if (!isRepeated && !isFree) return undefined;
+    this.#latest = { epoch: from + 1, leader, renewal: this.#next, leaseMs };
     return from + 1;
   }
 
   async renew(epoch: number, leaseMs: number): Promise<boolean> {
     if (this.#latest?.epoch !== epoch) return false;
-    this.#latest = { ...this.#latest, ends: this.#now() + leaseMs };
+    this.#latest = { ...this.#latest, renewal: this.#next, leaseMs };
     return true;
   }
 
   async release(epoch: number): Promise<void> {
-    if (this.#latest?.epoch === epoch) this.#latest = { ...this.#latest, ends: this.#now() };
+    if (this.#latest?.epoch === epoch) this.#latest = { ...this.#latest, leaseMs: 0 };
   }
 
   async append(entries: readonly Entry[]): Promise<boolean> {
@@ -142,7 +146,7 @@ export class MemoryLog implements Log {
 
   async members(): Promise<readonly Listed[]> {
     return [...this.#members.values()]
-      .map(({ at, ...standing }) => ({ ...standing, agoMs: this.#now() - at }))
+      .map(({ at, ...standing }) => ({ ...standing, agoMs: Math.abs(this.#now() - at) }))
       .sort((a, b) => (a.address < b.address ? -1 : 1));
   }
 

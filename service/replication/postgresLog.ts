@@ -27,7 +27,8 @@ const replaceMs = 3600_000;
 
 const tables = `
   CREATE TABLE IF NOT EXISTS ${logSchema}.leadership (
-    id integer PRIMARY KEY CHECK (id = 1), epoch bigint NOT NULL, member text NOT NULL, address text NOT NULL, ends timestamptz NOT NULL
+    id integer PRIMARY KEY CHECK (id = 1), epoch bigint NOT NULL, member text NOT NULL, address text NOT NULL,
+    renewal uuid NOT NULL, lease_ms integer NOT NULL
   );
   CREATE TABLE IF NOT EXISTS ${logSchema}.log (
     seq bigint PRIMARY KEY, epoch bigint NOT NULL, schema integer NOT NULL, bytes bytea NOT NULL,
@@ -54,7 +55,6 @@ const millis = (time: string): string => `(extract(epoch FROM ${time}) * 1000)::
 // Parts are missing while one is being stored, or if the member that stored it has ended.
 const wholeSnapshots = `SELECT seq, attempt, parts, max(at) AS at, sum(octet_length(bytes)) AS bytes FROM ${logSchema}.snapshot GROUP BY seq, attempt, parts HAVING count(*) = parts`;
 
-const lease = (at: number): string => `clock_timestamp() + make_interval(secs => $${at}::double precision / 1000)`;
 const isLeader = (at: number): string => `(SELECT 1 FROM ${logSchema}.leadership WHERE epoch = $${at} FOR SHARE)`;
 
 const insertOnly = (table: "identity" | "place"): string =>
@@ -78,6 +78,14 @@ function* partsOf({ seq, bytes }: Snapshot, attempt: string = randomUUID()): Gen
   const parts = Math.max(1, Math.ceil(bytes.length / partBytes));
   for (let part = 0; part < parts; part++)
     yield [seq, attempt, part, parts, Buffer.from(bytes.subarray(part * partBytes, (part + 1) * partBytes))];
+}
+
+interface LeadershipRow {
+  readonly epoch: string;
+  readonly member: string;
+  readonly address: string;
+  readonly renewal: string;
+  readonly leaseMs: number;
 }
 
 interface LoggedRow {
@@ -146,38 +154,43 @@ class PostgresLog implements Log {
   }
 
   async leadership(): Promise<Leadership | undefined> {
-    const { rows } = await this.#query<{ epoch: string; member: string; address: string; left: number }>(
-      `SELECT epoch, member, address, greatest(0, extract(epoch FROM ends - clock_timestamp()) * 1000)::double precision AS left
-       FROM ${logSchema}.leadership`,
+    const { rows } = await this.#query<LeadershipRow>(
+      `SELECT epoch, member, address, renewal, lease_ms AS "leaseMs" FROM ${logSchema}.leadership`,
     );
     const [row] = rows;
-    return row && { epoch: Number(row.epoch), leader: { id: row.member, address: row.address }, leftMs: row.left };
+    if (row === undefined) return undefined;
+    const { epoch, member: id, address, ...lease } = row;
+    return { epoch: Number(epoch), leader: { id, address }, ...lease };
   }
 
-  async takeOver(from: number, { id, address }: Member, leaseMs: number): Promise<number | undefined> {
+  async takeOver(
+    from: number,
+    { id, address }: Member,
+    leaseMs: number,
+    renewal?: string,
+  ): Promise<number | undefined> {
     const { rows } = await this.#query<{ epoch: string }>(
-      `INSERT INTO ${logSchema}.leadership AS was (id, epoch, member, address, ends)
-       SELECT 1, $1::bigint + 1, $2, $3, ${lease(4)}
+      `INSERT INTO ${logSchema}.leadership AS was (id, epoch, member, address, renewal, lease_ms)
+       SELECT 1, $1::bigint + 1, $2, $3, gen_random_uuid(), $4
        WHERE $1::bigint = 0 OR EXISTS (SELECT 1 FROM ${logSchema}.leadership)
        ON CONFLICT (id) DO UPDATE
-         SET epoch = excluded.epoch, member = excluded.member, address = excluded.address, ends = excluded.ends
-         WHERE was.epoch = $1::bigint AND was.ends <= clock_timestamp() OR was.epoch = $1::bigint + 1 AND was.member = $2
+         SET epoch = excluded.epoch, member = excluded.member, address = excluded.address,
+           renewal = excluded.renewal, lease_ms = excluded.lease_ms
+         WHERE was.epoch = $1::bigint AND (was.lease_ms = 0 OR was.renewal = $5::uuid)
+           OR was.epoch = $1::bigint + 1 AND was.member = $2
        RETURNING epoch`,
-      from,
-      id,
-      address,
-      leaseMs,
+      ...[from, id, address, leaseMs, renewal ?? null],
     );
     return rows[0] && Number(rows[0].epoch);
   }
 
   async renew(epoch: number, leaseMs: number): Promise<boolean> {
-    const sql = `UPDATE ${logSchema}.leadership SET ends = ${lease(2)} WHERE epoch = $1`;
+    const sql = `UPDATE ${logSchema}.leadership SET renewal = gen_random_uuid(), lease_ms = $2 WHERE epoch = $1`;
     return (await this.#query(sql, epoch, leaseMs)).rowCount === 1;
   }
 
   async release(epoch: number): Promise<void> {
-    await this.#query(`UPDATE ${logSchema}.leadership SET ends = clock_timestamp() WHERE epoch = $1`, epoch);
+    await this.#query(`UPDATE ${logSchema}.leadership SET lease_ms = 0 WHERE epoch = $1`, epoch);
   }
 
   async append(entries: readonly Entry[]): Promise<boolean> {
@@ -360,7 +373,7 @@ class PostgresLog implements Log {
 
   async members(): Promise<readonly Listed[]> {
     const { rows } = await this.#query<Omit<Listed, "seq" | "place"> & { readonly seq: string; place: Buffer | null }>(
-      `SELECT address, version, role, seq, place, greatest(0, extract(epoch FROM clock_timestamp() - at) * 1000)::double precision AS "agoMs"
+      `SELECT address, version, role, seq, place, abs(extract(epoch FROM clock_timestamp() - at) * 1000)::double precision AS "agoMs"
        FROM ${logSchema}.member ORDER BY address COLLATE "C"`,
     );
     return rows.map(({ place, ...row }) => ({ ...row, seq: Number(row.seq), ...(place ? { place } : {}) }));

@@ -59,8 +59,8 @@ export class SealedLog implements Log {
     return this.#log.leadership();
   }
 
-  takeOver(from: number, member: Member, leaseMs: number): Promise<number | undefined> {
-    return this.#log.takeOver(from, member, leaseMs);
+  takeOver(from: number, member: Member, leaseMs: number, renewal?: string): Promise<number | undefined> {
+    return this.#log.takeOver(from, member, leaseMs, renewal);
   }
 
   renew(epoch: number, leaseMs: number): Promise<boolean> {

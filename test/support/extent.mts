@@ -29,7 +29,7 @@ const onlyInAll: readonly string[] = [
   ],
   ...["runtime/{registry,volumes}"],
   ...["service/{killAtWrite,schemathesis}", "service/histories/*", "service/postgres/{failures,kills,sideBySide}"],
-  ...["service/replication/{fullDisk,pooler,upgrade}"],
+  ...["service/replication/{clocks,fullDisk,pooler,upgrade}"],
 ];
 
 /** Patterns of the files that are not run now. */

@@ -43,7 +43,7 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
 
   const leadership = async () => {
     const found = await log.leadership();
-    return found && [found.epoch, found.leader.id, found.leftMs > 0];
+    return found && [found.epoch, found.leader.id, found.leaseMs > 0];
   };
 
   test("one member leads at a time, and another one only after the lease", async () => {
@@ -58,6 +58,18 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
     expect(await log.takeOver(0, two, hour)).toBeUndefined();
     expect(await log.takeOver(1, two, hour)).toBe(2);
     expect(await leadership()).toEqual([2, "two", true]);
+  });
+
+  test("a member takes over a lease that was not renewed since it looked", async () => {
+    await log.takeOver(0, one, hour);
+    const first = await log.leadership();
+    expect(await log.renew(1, hour)).toBe(true);
+    expect(await log.takeOver(1, two, hour, first?.renewal)).toBeUndefined();
+    const second = await log.leadership();
+    expect(second).toMatchObject({ epoch: 1, leader: one, leaseMs: hour });
+    expect(second?.renewal).not.toBe(first?.renewal);
+    expect(await log.takeOver(1, two, hour, second?.renewal)).toBe(2);
+    expect(await log.takeOver(1, { ...one, id: "three" }, hour, second?.renewal)).toBeUndefined();
   });
 
   test("its extent counts what came after the latest snapshot, and a moment has a last entry", async () => {

@@ -56,25 +56,38 @@ describe("a member", () => {
     expect([mayAnswer(member.state, 5 + leaseMs - 1), mayAnswer(member.state, 5 + leaseMs)]).toEqual([true, false]);
   });
 
-  test("a follower knows who leads, and takes over as soon as the lease has ended", () => {
+  const found = { epoch: 4, leader: other, renewal: "first", leaseMs };
+
+  test("a follower knows who leads, and takes over as soon as the leader has ended its lease", () => {
     const member = new Played();
     member.passes(0);
-    const found = { epoch: 4, leader: other, leftMs: 50 };
     expect(member.happens(10, { kind: "leadership", found })).toEqual([]);
     expect([member.state.leader, member.state.epoch]).toEqual([other, 4]);
-    expect([member.passes(59), member.passes(60)]).toEqual([[], [{ kind: "look" }]]);
-    const ended = { ...found, leftMs: 0 };
-    expect(member.happens(70, { kind: "leadership", found: ended })).toEqual([{ kind: "take over", from: 4 }]);
+    expect([member.passes(9 + lookMs), member.passes(10 + lookMs)]).toEqual([[], [{ kind: "look" }]]);
+    const ended = { ...found, leaseMs: 0 };
+    const takeOver = { kind: "take over", from: 4, renewal: "first" };
+    expect(member.happens(70, { kind: "leadership", found: ended })).toEqual([takeOver]);
     // Another one was faster.
     expect(member.happens(80, { kind: "took over", epoch: undefined, sentAt: 70 })).toEqual([]);
     expect(member.passes(80)).toEqual([{ kind: "look" }]);
   });
 
+  test("a follower takes over when it has seen no renewal for longer than a lease, by its own clock", () => {
+    const member = new Played();
+    const sees = (now: number, renewal: string) => {
+      member.passes(now);
+      return member.happens(now, { kind: "leadership", found: { ...found, renewal } });
+    };
+    const end = leaseMs + lookMs;
+    expect([sees(0, "first"), sees(end - 1, "first")]).toEqual([[], []]);
+    expect([sees(end, "second"), sees(2 * end - 1, "second")]).toEqual([[], []]);
+    expect(sees(2 * end, "second")).toEqual([{ kind: "take over", from: 4, renewal: "second" }]);
+  });
+
   test("one that may not lead knows that no one leads, and continues to look", () => {
     const member = new Played(false);
     member.passes(0);
-    const ended = { epoch: 4, leader: other, leftMs: 0 };
-    expect(member.happens(10, { kind: "leadership", found: ended })).toEqual([]);
+    expect(member.happens(10, { kind: "leadership", found: { ...found, leaseMs: 0 } })).toEqual([]);
     expect([member.state.leader, member.state.role]).toEqual([undefined, "following"]);
     expect([member.passes(9 + lookMs), member.passes(10 + lookMs)]).toEqual([[], [{ kind: "look" }]]);
     expect(member.happens(200, { kind: "leadership", found: undefined })).toEqual([]);
@@ -93,7 +106,7 @@ describe("a member", () => {
   test("it looks often enough, also while the lease lasts long", () => {
     const member = new Played();
     member.passes(0);
-    member.happens(0, { kind: "leadership", found: { epoch: 1, leader: other, leftMs: leaseMs } });
+    member.happens(0, { kind: "leadership", found });
     expect([member.passes(lookMs - 1), member.passes(lookMs)]).toEqual([[], [{ kind: "look" }]]);
   });
 
@@ -103,8 +116,8 @@ describe("a member", () => {
     member.happens(0, { kind: "leadership", found: undefined });
     member.happens(100, { kind: "unavailable" });
     expect(member.passes(100 + retryMs)).toEqual([{ kind: "look" }]);
-    const found = { epoch: 1, leader: me, leftMs: 700 };
-    expect(member.happens(300, { kind: "leadership", found })).toEqual([{ kind: "take over", from: 0 }]);
+    const mine = { ...found, epoch: 1, leader: me };
+    expect(member.happens(300, { kind: "leadership", found: mine })).toEqual([{ kind: "take over", from: 0 }]);
     expect(member.state).toMatchObject({ role: "following", leader: undefined });
     expect(member.happens(400, { kind: "took over", epoch: 1, sentAt: 300 })).toEqual([{ kind: "catch up", epoch: 1 }]);
     member.happens(400, { kind: "caught up", epoch: 0 });

@@ -50,5 +50,5 @@ test("a leader that hands over ends its lease only after the answer to its last 
   expect(isEnded).toBe(false);
   renewal.resolve();
   await expect.poll(() => isEnded).toBe(true);
-  expect((await log.leadership())?.leftMs).toBe(0);
+  expect((await log.leadership())?.leaseMs).toBe(0);
 });

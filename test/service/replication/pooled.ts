@@ -36,8 +36,10 @@ export async function startPooler({ program }: PoolerProgram, server: TestPostgr
   const file = join(folder, "pgbouncer.ini");
   writeFileSync(file, `${lines.join("\n")}\n`);
   // It refuses to run as root.
-  const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
-  if ("uid" in user) chownSync(folder, user.uid, user.gid);
+  const nobody = 65_534;
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot) chownSync(folder, nobody, nobody);
+  const user = isRoot ? { uid: nobody, gid: nobody } : {};
   const child = spawn(program, ["--quiet", file], { ...user, cwd: folder, stdio: "ignore" });
   const ended = once(child, "exit");
   afterThisTest(async () => {

@@ -6,6 +6,7 @@ import { DoesNotApply, type Position } from "../../../service/replication/change
 import {
   LogUnavailable,
   type Entry,
+  type Leadership,
   type Log,
   type Logged,
   type Members,
@@ -26,6 +27,7 @@ export const bugs = [
   "keeps unacknowledged changes",
   "trims too early",
   "leads where it may not",
+  "trusts the clock of the log",
 ] as const;
 export type Bug = (typeof bugs)[number];
 
@@ -125,12 +127,17 @@ export interface Played {
 }
 
 const answerMs = 2000;
+const day = 24 * 3600_000;
 
 class Run {
   readonly time = new Time();
   readonly #random: () => number;
   readonly bug: Bug | undefined;
-  readonly log = new MemoryLog(() => this.time.now);
+  /** How wrong the clock of the log is. */
+  wrongBy = 0;
+  readonly log = new MemoryLog(() => this.logNow);
+  /** When the lease was last renewed, by the clock of the log. */
+  renewedAt = 0;
   faults: Faults = { lost: 0.02, slow: 0.06, delayMs: 20 };
   wrong: Verdict;
   /** In the order of their acknowledgement. */
@@ -146,6 +153,10 @@ class Run {
 
   get random(): number {
     return this.#random();
+  }
+
+  get logNow(): number {
+    return this.time.now + this.wrongBy;
   }
 
   /** A delay: mostly short, sometimes longer than a lease. */
@@ -318,10 +329,25 @@ class Process {
       const { seq } = await log.end();
       return log.append(entries.map((entry, i) => ({ ...entry, epoch, seq: seq + i + 1 })));
     };
+    const run = this.#run;
+    const { bug } = run;
+    const renews = <T>(renewed: T): T => {
+      run.renewedAt = run.logNow;
+      return renewed;
+    };
+    const leadership = async (): Promise<Leadership | undefined> => {
+      const found = await log.leadership();
+      const hasEnded = bug === "trusts the clock of the log" && run.logNow >= run.renewedAt + (found?.leaseMs ?? 0);
+      return found && hasEnded ? { ...found, leaseMs: 0 } : found;
+    };
+    const takeOver: Log["takeOver"] = async (from, member, leaseMs, renewal) => {
+      const last = bug === "trusts the clock of the log" ? (await log.leadership())?.renewal : renewal;
+      return renews(await log.takeOver(from, member, leaseMs, last));
+    };
     return {
-      leadership: over(() => log.leadership()),
-      takeOver: over((...values: Parameters<Log["takeOver"]>) => log.takeOver(...values)),
-      renew: over((...values: Parameters<Log["renew"]>) => log.renew(...values)),
+      leadership: over(leadership),
+      takeOver: over(takeOver),
+      renew: over(async (...values: Parameters<Log["renew"]>) => renews(await log.renew(...values))),
       release: over((epoch: number) => log.release(epoch)),
       append: over(append),
       read: over((...values: Parameters<Log["read"]>) => log.read(...values)),
@@ -409,6 +435,9 @@ export async function play(seed: number, bug?: Bug): Promise<Played> {
         restart();
       }
     });
+  // By hours to both sides, or by less than a lease.
+  for (let at = run.random * 2000; at < end; at += run.random * 4000)
+    time.after(at, () => (run.wrongBy += (run.random - 0.5) * (run.random < 0.5 ? day : usualTiming.leaseMs)));
   // A process that has ended is started again.
   for (let at = 500; at < end; at += 500)
     time.after(at, () => {
