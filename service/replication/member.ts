@@ -147,7 +147,8 @@ function found(state: MemberState, leadership: Leadership | undefined, now: numb
   // The answer to its takeover was lost. It is certain only when it is repeated: a database that fails over may forget what it shows.
   if (leader.id === state.me.id) return [state, [{ kind: "take over", from: epoch - 1 }]];
   const seen = state.seen?.renewal === renewal ? state.seen : { renewal, since: now };
-  const next = { ...state, epoch, leader, seen };
+  // At its own address, it is an earlier process, which has ended: a request would be forwarded to this member itself.
+  const next = { ...state, epoch, leader: leader.address === state.me.address ? undefined : leader, seen };
   // No clock is asked but its own: the leader counts its lease from before this renewal. Clocks may differ a little in their speed.
   const leftMs = leaseMs === 0 ? 0 : seen.since + leaseMs + lookMs - now;
   if (leftMs > 0) return [{ ...next, isAsking: false, nextAt: now + Math.min(lookMs, leftMs) }, []];

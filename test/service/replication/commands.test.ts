@@ -221,7 +221,9 @@ test("after the key is rotated only the new one opens the store, and nothing is 
   writeFileSync(next, await ok("key", "new"));
   const rotate = ["key", "rotate", ...storeOf(service), "--new-key-file", next];
   expect(await refused(...rotate)).toContain("leads; stop all members first");
-  await stop(one);
+  // It has not ended its lease, so the command waits until that has ended by itself.
+  process.kill(one.pid, "SIGKILL");
+  await one.end;
   await ok(...rotate);
   expect(await refused("start", ...service.options, "--data", folder(), "--listen", "127.0.0.1:0")).toContain(
     "belongs to another service, which has another key",

@@ -1,4 +1,4 @@
-// Members whose database has no space on its disk (F97).
+// Members whose database has no space on its disk (F97, F98).
 import { randomBytes } from "node:crypto";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -72,6 +72,16 @@ describe("a member", () => {
     expect(member.passes(80)).toEqual([{ kind: "look" }]);
   });
 
+  test("it does not follow an earlier process at its own address, whose lease it awaits", () => {
+    const member = new Played();
+    member.passes(0);
+    const earlier = { ...found, leader: { ...me, id: "earlier" } };
+    expect(member.happens(0, { kind: "leadership", found: earlier })).toEqual([]);
+    expect(member.state.leader).toBeUndefined();
+    member.passes(leaseMs + lookMs);
+    expect(member.happens(leaseMs + lookMs, { kind: "leadership", found: earlier })).toHaveLength(1);
+  });
+
   test("a follower takes over when it has seen no renewal for longer than a lease, by its own clock", () => {
     const member = new Played();
     const sees = (now: number, renewal: string) => {

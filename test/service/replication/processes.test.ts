@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { logSchema } from "../../../service/replication/postgresLog.ts";
+import { freePort } from "../../../service/runtime/postgres/server.ts";
 import { storeFile } from "../../../service/store/database.ts";
 import { isThorough } from "../../support/extent.mts";
 import { thoroughTest } from "../../support/thorough.ts";
@@ -128,6 +129,20 @@ test("a leader that was paused beyond its lease answers nothing, and ends", asyn
   await expect(read).rejects.toThrow();
   const { code, err } = await leader.end;
   expect([code, err]).toEqual([4, expect.stringContaining("has lost its leadership")]);
+});
+
+test("the only member is killed, and started again at its address: it answers once it leads", async () => {
+  const service = serviceOn(server.url);
+  const listen = `127.0.0.1:${await freePort()}`;
+  const first = await service.start(folder(), "--listen", listen);
+  expect((await callOf(first)("POST", "/apps", { name: "web", org_slug: "personal" })).status).toBe(201);
+  process.kill(first.pid, "SIGKILL");
+  await first.end;
+  const again = service.start(first.data, "--listen", listen);
+  // It listens before it leads. On a slow computer that may take longer than requests wait.
+  const created = () => callOf(first)("POST", "/apps", { name: "more", org_slug: "personal" }).catch(() => undefined);
+  await expect.poll(async () => (await created())?.status).toBe(201);
+  expect(await standing(await again)).toMatchObject({ role: "leader", epoch: 2 });
 });
 
 // In process: services.test.ts. histories.test.ts compares copies of members that were killed.

@@ -1,4 +1,4 @@
-// Members are replaced by those of the next version, which changes the tables (F97).
+// Members are replaced by those of the next version, which changes the tables (F97, F100).
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { logSchema } from "../../../service/replication/postgresLog.ts";
 import { firstSchema, migrations } from "../../../service/store/schema.ts";
