@@ -9,7 +9,7 @@ import { MemberCopy } from "../store/memberCopy.ts";
 import { isSamePlace, isSomewhere, placeBytes, readPlace, type Place } from "./place.ts";
 import { Problem } from "./problem.ts";
 import { openStore } from "./sharedStore.ts";
-import { inDraft, requireIdentity, type StoreAddress } from "./storeTransfer.ts";
+import { inDraft, requireIdentity, unrenewed, type StoreAddress } from "./storeTransfer.ts";
 
 /** What is lost when a member is promoted. */
 export interface Losses {
@@ -58,15 +58,14 @@ export async function withPromotion(
       throw new Problem(
         `${able.map((one) => one.address).join(", ")} may lead, and ${able.length === 1 ? "is" : "are"} running: the Machines and servers there are not lost; stop every member there first`,
       );
-    const { epoch = 0, leftMs = 0, leader } = (await log.leadership()) ?? {};
-    if (leftMs > 0) throw new Problem(`the member at ${leader?.address} leads; stop it first`);
+    const { epoch = 0, renewal } = (await unrenewed(log)) ?? {};
     const lost: Lost = {
       engine: before.lost?.engine === true || before.engine !== place.engine,
       folder: before.lost?.folder === true || before.folder !== place.folder,
     };
     const promote = async (): Promise<void> => {
       // The lease ends at once: from now on only members at the new place may lead.
-      const mine = await log.takeOver(epoch, { id: randomBytes(8).toString("hex"), address: "" }, 0);
+      const mine = await log.takeOver(epoch, { id: randomBytes(8).toString("hex"), address: "" }, 0, renewal);
       if (mine === undefined || !(await log.setPlace(mine, placeBytes({ ...place, lost }))))
         throw new Problem("another member was started meanwhile; look at `members`, and try again");
     };

@@ -148,7 +148,7 @@ const leads = (leader: Member | undefined): Problem =>
   new Problem(`--store: the member at ${leader?.address} leads; stop all members first`);
 
 /** The latest leadership, once its lease has ended. Throws a Problem if it is renewed. */
-async function unrenewed(log: Log): Promise<Leadership | undefined> {
+export async function unrenewed(log: Log): Promise<Leadership | undefined> {
   const found = await log.leadership();
   const until = performance.now() + (found?.leaseMs ?? 0);
   while (performance.now() < until) {

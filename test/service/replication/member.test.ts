@@ -105,9 +105,11 @@ describe("a member", () => {
 
   test("one that is promoted takes over at its next look, and one whose place was taken does so no more", () => {
     const member = new Played(false);
-    const ended = { epoch: 4, leader: other, leftMs: 0 };
+    const ended = { ...found, epoch: 4, leader: other, leaseMs: 0 };
     member.happens(0, { kind: "moved", mayLead: true });
-    expect(member.happens(10, { kind: "leadership", found: ended })).toEqual([{ kind: "take over", from: 4 }]);
+    expect(member.happens(10, { kind: "leadership", found: ended })).toEqual([
+      { kind: "take over", from: 4, renewal: found.renewal },
+    ]);
     member.happens(20, { kind: "took over", epoch: undefined, sentAt: 10 });
     member.happens(30, { kind: "moved", mayLead: false });
     expect(member.happens(40, { kind: "leadership", found: ended })).toEqual([]);
