@@ -112,7 +112,8 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     expect((await volumes()).map(({ size_gb }) => size_gb)).toEqual([2]);
   });
 
-  test("a preview and an up of an unchanged program change nothing", async () => {
+  // upgrade.test.ts: an up changes nothing and writes nothing.
+  thoroughTest("a preview and an up of an unchanged program change nothing", async () => {
     await unchanged();
     const before = service.requests.length;
     expect(await expectUnchanged(stack)).toBe(5);
@@ -194,7 +195,8 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
     },
   );
 
-  test("moving a Machine with a generated name starts the new one before the old one is deleted", async () => {
+  // In process: test/plugin/diff.test.ts.
+  thoroughTest("moving a Machine with a generated name starts the new one before the old one is deleted", async () => {
     const before = await find("web");
     change(({ web }) => (web["region"] = "fra"));
     expect(counts(await stack.up())).toMatchObject({ replaced: 1 });

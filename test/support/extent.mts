@@ -15,7 +15,7 @@ export function allOr<T>(all: readonly T[], sample: readonly T[]): readonly T[] 
  */
 const onlyInAll: readonly string[] = [
   ...["cli/console", "generated/editor"],
-  ...["console/{faults,hostile,keyboard,large,live,past,pictures,restart,terminal}"],
+  ...["console/{faults,hostile,keyboard,large,live,past,pictures,restart,terminal,views}"],
   ...[
     "e2e/{automation,canary,configuration,consoleCode,conversion,database,drift,engineOptions,faults,functions,hooks,importFrom}",
   ],
@@ -27,8 +27,12 @@ const onlyInAll: readonly string[] = [
   ...[
     "runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,members,noSpace,proxy}",
   ],
-  ...["runtime/{registry,volumes}"],
-  ...["service/{killAtWrite,schemathesis}", "service/histories/*", "service/postgres/{failures,kills,sideBySide}"],
+  ...["runtime/{registry,volumes,webApp}"],
+  ...[
+    "service/{killAtWrite,schemathesis}",
+    "service/histories/*",
+    "service/postgres/{failures,kills,pooler,sideBySide}",
+  ],
   ...["service/replication/{clocks,fullDisk,pooler,upgrade}"],
 ];
 
