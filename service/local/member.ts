@@ -128,6 +128,7 @@ class MemberProcess {
     this.#membership = new Membership({
       ...{ me, mayLead, log, copy: this.#copy, timing: usualTiming },
       now: () => performance.now(),
+      ahead: () => Date.now() - performance.now(),
       after: (ms, run) => void setTimeout(run, ms),
       lead: (epoch) => void this.#lead(epoch).catch((error: unknown) => this.#fail(error)),
       drain: () => this.#drain(),

@@ -14,6 +14,11 @@ export interface Parts {
   readonly timing: Timing;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
+  /**
+   * By how many milliseconds the date of the computer is ahead of that clock, which may stand still while the computer sleeps: what it gains
+   * counts against the lease. Default: always the same.
+   */
+  readonly ahead?: () => number;
   /** Calls back once after that many milliseconds. */
   readonly after: (ms: number, run: () => void) => void;
   /** Begins to answer: the copy has the whole log. */
@@ -40,6 +45,8 @@ export class Membership {
   #asked: Promise<void> | undefined;
   /** The end of its lease. */
   #released: Promise<void> | undefined;
+  /** How far the date was ahead before the request that the lease counts from. */
+  #aheadThen = 0;
 
   /** Answers that wait until the lease is renewed. */
   #unsure: Resolvers | undefined;
@@ -62,7 +69,11 @@ export class Membership {
 
   /** Whether an answer that was read may be sent now. */
   get mayAnswer(): boolean {
-    return mayAnswer(this.#state, this.#parts.now());
+    return mayAnswer(this.#state, this.#parts.now() + Math.max(0, this.#ahead - this.#aheadThen));
+  }
+
+  get #ahead(): number {
+    return this.#parts.ahead?.() ?? 0;
   }
 
   /** Hands over, if it leads, and ends. */
@@ -106,7 +117,7 @@ export class Membership {
 
   async #act(action: Action): Promise<void> {
     const { log, me, timing, lead, drain, end, now } = this.#parts;
-    const sentAt = now();
+    const [sentAt, ahead] = [now(), this.#ahead];
     switch (action.kind) {
       case "look":
         void this.#follow();
@@ -114,11 +125,13 @@ export class Membership {
       case "take over":
         return this.#ask(async () => {
           const epoch = await log.takeOver(action.from, me, timing.leaseMs, action.renewal);
+          this.#aheadThen = ahead;
           return { kind: "took over", epoch, sentAt };
         });
       case "renew":
         return this.#ask(async () => {
           const isMine = await log.renew(action.epoch, timing.leaseMs);
+          this.#aheadThen = ahead;
           return { kind: "renewed", isMine, sentAt };
         });
       case "catch up":

@@ -6,6 +6,46 @@ import { withResolvers } from "../../../service/withResolvers.ts";
 
 const timing = { leaseMs: 2000, renewMs: 500, lookMs: 50, retryMs: 100 };
 
+/** What a member has besides its log and its clock. */
+const around = {
+  ...{ me: { id: "one", address: "http://one" }, mayLead: true, timing },
+  copy: { position: { epoch: 0, seq: 0 }, apply: () => Promise.resolve(), replace: () => Promise.resolve() },
+  lead() {},
+  drain: () => Promise.resolve(),
+  failed(error: unknown) {
+    throw error;
+  },
+};
+
+test("a leader whose computer has slept answers nothing before its lease is renewed", async () => {
+  let [now, ahead] = [0, 1000];
+  const log = new MemoryLog(() => now);
+  const timers: (() => void)[] = [];
+  const membership = new Membership({
+    ...around,
+    log,
+    now: () => now,
+    ahead: () => ahead,
+    after: (_ms, run) => void timers.push(run),
+    end() {},
+  });
+  const pass = (ms: number): void => {
+    now += ms;
+    for (const run of timers.splice(0)) run();
+  };
+  pass(1);
+  await expect.poll(() => membership.state.role).toBe("leading");
+  expect(membership.mayAnswer).toBe(true);
+  ahead -= 3600_000;
+  expect(membership.mayAnswer).toBe(true);
+  ahead += 3600_000 + timing.leaseMs;
+  expect(membership.mayAnswer).toBe(false);
+  const { unsure } = membership;
+  pass(timing.renewMs);
+  await unsure;
+  expect(membership.mayAnswer).toBe(true);
+});
+
 test("a leader that hands over ends its lease only after the answer to its last renewal, which would prolong it", async () => {
   let now = 0;
   const log = new MemoryLog(() => now);
@@ -26,16 +66,11 @@ test("a leader that hands over ends its lease only after the answer to its last 
   const timers: (() => void)[] = [];
   let isEnded = false;
   const membership = new Membership({
-    ...{ me: { id: "one", address: "http://one" }, mayLead: true, log: late, timing },
-    copy: { position: { epoch: 0, seq: 0 }, apply: () => Promise.resolve(), replace: () => Promise.resolve() },
+    ...around,
+    log: late,
     now: () => now,
     after: (_ms, run) => void timers.push(run),
-    lead: () => {},
-    drain: () => Promise.resolve(),
     end: () => (isEnded = true),
-    failed: (error) => {
-      throw error;
-    },
   });
   const pass = (ms: number): void => {
     now += ms;
