@@ -58,6 +58,7 @@ describe.runIf(hasBrowser)("an App as it was at a moment", () => {
     await call("DELETE", "/apps/shop?force=true");
     await page.goto(`${standby.url}/console/apps/shop?at=${then}`);
     await page.getByText("The App was deleted since then.").waitFor();
+    await page.getByLabel("Where this is").getByRole("link", { name: "Overview" }).waitFor();
     await page.goto(`${standby.url}/console/apps/shop?at=2020-01-01T00:00:00.000Z`);
     await page.getByText("the log has nothing of that time").waitFor();
     await page.getByLabel("As it was at").fill("2020-01-02T00:00:00");

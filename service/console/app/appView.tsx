@@ -42,7 +42,7 @@ export function AppPage({ name }: { readonly name: string }): JSX.Element {
         <span class="faint">network {app.network ?? "default"}</span>
         {named.map(({ url }) => (
           <a key={url} href={url} target="_blank" rel="noreferrer">
-            {url.replace(/^https?:\/\//, "")} ↗
+            {url} ↗
           </a>
         ))}
         <span class="actions">

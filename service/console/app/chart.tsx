@@ -73,11 +73,11 @@ export function Chart({ requests }: { readonly requests: readonly LoggedRequest[
   }, []);
   useEffect(() => chart.current?.setData(countsOf(requests, end)), [requests, end]);
   return (
-    <div
-      class="chart"
-      ref={place}
-      role="img"
-      aria-label="Requests per second in the last three minutes, and those that failed"
-    />
+    <figure class="chart">
+      <div ref={place} role="img" aria-label="Requests per second in the last three minutes, and those that failed" />
+      <figcaption class="faint">
+        <span class="busy">■</span> requests per second <span class="bad">■</span> of them failed
+      </figcaption>
+    </figure>
   );
 }

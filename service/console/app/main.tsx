@@ -107,7 +107,7 @@ function Page(): JSX.Element {
           <Tab href={to.overview}>Overview</Tab>
           <Tab href={to.requests}>Requests</Tab>
           {isOperator && <Tab href={to.faults}>Faults</Tab>}
-          <a href="/docs">Operations</a>
+          <a href="/docs">API</a>
         </nav>
         <span class="spring" />
         <span class={`state ${isLive.value ? "good" : "odd"}`} role="status">

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import type { States } from "../types.ts";
-import { queryOf, setQuery } from "./address.ts";
+import { queryOf, setQuery, to } from "./address.ts";
 import { now, problemOf, type Failure } from "./live.ts";
 import { count, exact, relative } from "./words.ts";
 
@@ -134,6 +134,9 @@ export const NoView = ({
   readonly error: Failure | undefined;
 }): JSX.Element => (
   <>
+    <nav class="crumbs" aria-label="Where this is">
+      <a href={to.overview}>Overview</a>
+    </nav>
     <h1>{name}</h1>
     {error ? <Problem error={error} /> : <p class="faint">Reading …</p>}
   </>

@@ -21,6 +21,8 @@ export async function activeQueries(admin: pg.Client, database: string | undefin
 // ASSUMED: the slowest 50 queries are shown, each with its first 10,000 characters. Clients choose their length.
 const mostSlow = 50;
 const longestQuery = 10_000;
+// ASSUMED: what drivers and poolers send for their sessions and transactions is no query of a client.
+const ofSessions = String.raw`'^\s*(discard|set|reset|show|begin|start transaction|commit|end|rollback|abort|savepoint|release)\M'`;
 
 /**
  * The slowest queries. The server counts from its beginning, so what it had counted before the time is subtracted.
@@ -35,7 +37,7 @@ export async function slowQueries(admin: pg.Client, withinMs: number): Promise<S
      ), counted AS (
        SELECT left(s.query, ${longestQuery}) AS query, (s.calls - coalesce(b.calls, 0))::int AS calls, s.total_exec_time - coalesce(b.total_ms, 0) AS total_ms
          FROM public.pg_stat_statements s JOIN pg_roles u ON u.oid = s.userid LEFT JOIN before b USING (userid, dbid, queryid, toplevel)
-        WHERE u.rolname <> ALL ($2)
+        WHERE u.rolname <> ALL ($2) AND s.query !~* ${ofSessions}
      )
      SELECT query, calls, total_ms, total_ms / calls AS mean_ms FROM counted WHERE calls > 0
       ORDER BY mean_ms DESC, query LIMIT ${mostSlow}`,
