@@ -14,10 +14,11 @@ import { memberKeyOf } from "./commandStore.ts";
 import { answerWith, Front } from "../http/front.ts";
 import { positionOf } from "../replication/changes.ts";
 import { LeaderLog } from "../replication/leaderLog.ts";
-import { LogUnavailable, type Log } from "../replication/log.ts";
+import type { Log } from "../replication/log.ts";
 import { usualTiming, type MemberState } from "../replication/member.ts";
 import { keepLog, usualBytes } from "../replication/snapshots.ts";
 import { Membership } from "../replication/membership.ts";
+import { untilAnswered } from "../replication/untilAnswered.ts";
 import { createService, prepareFolder } from "../service.ts";
 import { storeFile } from "../store/database.ts";
 import { clearRunning, lockData, writeRunning, type Held, type Running } from "../store/lock.ts";
@@ -53,7 +54,7 @@ export async function serveAsMember(plan: Plan, store: string): Promise<Running>
   const log = await joinStore(store, fileKey, folder);
   const key = memberKeyOf(folder);
   const place = await placeOf(options, folder);
-  const reason = await followsOnly(log, place);
+  const reason = await untilAnswered(() => followsOnly(log, place));
   const member = new MemberProcess(plan, { key, lock, log, place, reason });
   onSignal((signal) => member.stop(signal));
   return member.begin();
@@ -155,7 +156,7 @@ class MemberProcess {
   async #lead(epoch: number): Promise<void> {
     const { log, lock } = this.#joined;
     const membership = this.#membership as Membership;
-    const place = await this.#withLog(async () => this.#placeNow());
+    const place = await untilAnswered(async () => this.#placeNow());
     const reason = elsewhere(place, this.#joined.place);
     // It was paused or cut off while another member was promoted.
     if (reason !== undefined) {
@@ -201,24 +202,13 @@ class MemberProcess {
     const { log, place } = this.#joined;
     await service.context.store.unsettled;
     this.#say("what was lost begins anew here");
-    if (!(await this.#withLog(() => log.setPlace(epoch, placeBytes(place))))) this.#membership?.lost();
+    if (!(await untilAnswered(() => log.setPlace(epoch, placeBytes(place))))) this.#membership?.lost();
   }
 
   /** The place of the Machines now. */
   async #placeNow(): Promise<Place> {
     const { log, place } = this.#joined;
     return readPlace((await log.place()) ?? placeBytes(place));
-  }
-
-  /** Tries again until the log answers. */
-  async #withLog<T>(request: () => Promise<T>): Promise<T> {
-    for (;;)
-      try {
-        return await request();
-      } catch (error) {
-        if (!(error instanceof LogUnavailable)) throw error;
-        await sleep(usualTiming.retryMs);
-      }
   }
 
   /** A member that only follows may lead after it was promoted, and the other way round. */

@@ -8,6 +8,7 @@ import { identityOf, type Identity } from "../replication/identity.ts";
 import { LogUnavailable, type Log, type Members } from "../replication/log.ts";
 import { logSchema, openPostgresLog } from "../replication/postgresLog.ts";
 import { CannotOpen, SealedLog } from "../replication/sealedLog.ts";
+import { untilAnswered } from "../replication/untilAnswered.ts";
 import { LocalAuthority, rootFile, rootKeyFile } from "../runtime/localAuthority.ts";
 import { storeFile } from "../store/database.ts";
 import { dataIdFile, dataIdOf } from "../store/dataId.ts";
@@ -66,7 +67,7 @@ async function openLog(url: string): Promise<Log> {
 /** The log in a database; the data folder gets what it needs to lead. The first member creates the identity of the data. */
 export async function joinStore(url: string, key: Uint8Array, folder: string): Promise<Log> {
   const log = await openStore(url, key);
-  const { files, movedTo } = await withKey(() => identityOf(log, newIdentity));
+  const { files, movedTo } = await withKey(() => untilAnswered(() => identityOf(log, newIdentity)));
   if (movedTo !== undefined)
     throw new Problem(
       `--store: the data were moved to ${movedTo}; to begin with an empty store, drop the schema ${logSchema} of the database`,

@@ -2,6 +2,7 @@
 import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { logSchema } from "../../../service/replication/postgresLog.ts";
 import { freePort } from "../../../service/runtime/postgres/server.ts";
@@ -214,6 +215,23 @@ test("a damaged copy is replaced by what the log has", async () => {
   await expect.poll(copied).toEqual(["one", "three", "two"]);
   const metrics = await fetch(`${again.url}/metrics`, { headers: { authorization: `Bearer ${again.token}` } });
   expect(await metrics.text()).toContain("machines_service_member_copies_replaced_total 1");
+});
+
+test("a member that loses the database while it starts tries again", async () => {
+  const service = serviceOn(server.url);
+  const first = await service.start();
+  const other = new pg.Client({ connectionString: server.url });
+  await other.connect();
+  try {
+    await other.query(`BEGIN; LOCK TABLE ${logSchema}.place IN ACCESS EXCLUSIVE MODE`);
+    const second = service.start();
+    const cut = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'`;
+    for (let i = 0; i < 2; i++) await expect.poll(async () => (await server.query(cut)).rows.length).toBe(1);
+    await other.query("ROLLBACK");
+    expect(await standing(await second)).toMatchObject({ role: "standby", leader: first.url });
+  } finally {
+    await other.end();
+  }
 });
 
 test("a member is refused with another key, in a folder with data of its own, or in that of another service", async () => {
