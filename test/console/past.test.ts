@@ -1,19 +1,15 @@
 // The view of an App as it was at a moment, of members as real processes.
 import { join } from "node:path";
 import { mkdirSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startPostgres, type TestPostgres } from "../service/replication/postgres.ts";
+import { describe, expect, test } from "vitest";
+import { serverForTests } from "../service/replication/serverForTests.ts";
 import { callOf, leaderOf, serviceOn, type Member } from "../service/replication/processes.ts";
 import { accessibilityProblems, hasBrowser, openPage, signInWith, withConsole } from "./page.ts";
 
 const screens = "node_modules/.cache/pulumi-machines/screens";
 
 describe.runIf(hasBrowser)("an App as it was at a moment", () => {
-  let server: TestPostgres;
-  beforeAll(async () => {
-    server = await startPostgres();
-  });
-  afterAll(() => server.remove());
+  const server = serverForTests();
 
   test("is shown with what differs now, through a standby, also once it is deleted", async () => {
     const service = serviceOn(server.url);

@@ -4,22 +4,15 @@ import { execFile } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { logSchema } from "../../../service/replication/postgresLog.ts";
 import { caller } from "../client.ts";
 import { command, folder, foreground } from "../command.ts";
-import { startPostgres, type TestPostgres } from "./postgres.ts";
+import { serverForTests } from "./serverForTests.ts";
 import { allOr } from "../../support/extent.mts";
 import { callOf, leaderOf, serviceOn, type Member, type Service } from "./processes.ts";
 
-let server: TestPostgres;
-beforeAll(async () => {
-  server = await startPostgres();
-});
-afterAll(() => server.remove());
-beforeEach(async () => {
-  await server.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`);
-});
+const server = serverForTests();
 
 const ok = async (...args: string[]): Promise<string> => {
   const { code, out, err } = await command(args);

@@ -1,20 +1,16 @@
 // The console of members shows an App as it was at a moment, and the difference to now.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { PastMachineView } from "../../../service/console/past.ts";
 import type { PastPart, PastView } from "../../../service/console/types.ts";
 import { leaks } from "../../support/canaries.ts";
 import { command } from "../command.ts";
 import { send } from "../console/browser.ts";
-import { startPostgres, type TestPostgres } from "./postgres.ts";
+import { serverForTests } from "./serverForTests.ts";
 import { callOf, leaderOf, serviceOn, type Member } from "./processes.ts";
 
-let server: TestPostgres;
-beforeAll(async () => {
-  server = await startPostgres();
-});
-afterAll(() => server.remove());
+const server = serverForTests();
 
 /** A moment by the clock of the database; what follows happens later. */
 async function moment(): Promise<string> {

@@ -16,7 +16,11 @@ import type { TestPostgres } from "./postgres.ts";
 export type PoolMode = "session" | "transaction" | "statement";
 
 /** Starts a pooler in front of a server, until the end of the test. Returns the URL of the database behind it. */
-export async function startPooler({ program }: PoolerProgram, server: TestPostgres, mode: PoolMode): Promise<string> {
+export async function startPooler(
+  { program }: PoolerProgram,
+  server: Pick<TestPostgres, "url">,
+  mode: PoolMode,
+): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "machines-pooler-"));
   afterThisTest(() => rmSync(folder, { recursive: true, force: true }));
   const port = await freePort();

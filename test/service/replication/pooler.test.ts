@@ -1,13 +1,12 @@
 // Members whose database is behind PgBouncer, in each of its modes (F97).
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { logSchema } from "../../../service/replication/postgresLog.ts";
+import { describe, expect, test } from "vitest";
 import { findPooler, type PoolerProgram } from "../../../service/runtime/postgres/pooler.ts";
 import { leaveOut } from "../../../tools/lib/leftOut.mjs";
 import { command, folder, foreground } from "../command.ts";
 import { startPooler } from "./pooled.ts";
-import { startPostgres, type TestPostgres } from "./postgres.ts";
+import { serverForTests } from "./serverForTests.ts";
 import { callOf, create, expectEqualCopies, leaderOf, namesAt, serviceOn, type Member } from "./processes.ts";
 
 const installed = findPooler();
@@ -25,14 +24,7 @@ async function stop({ pid, end }: Pick<Member, "pid" | "end">): Promise<void> {
 }
 
 describe.runIf(installed)("a database behind PgBouncer", () => {
-  let server: TestPostgres;
-  beforeAll(async () => {
-    server = await startPostgres();
-  });
-  afterAll(() => server.remove());
-  beforeEach(async () => {
-    await server.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`);
-  });
+  const server = serverForTests();
 
   test.for(["session", "transaction", "statement"] as const)(
     "members begin, follow, take over and hand over through a pooler in %s mode",

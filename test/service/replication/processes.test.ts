@@ -3,24 +3,17 @@ import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { logSchema } from "../../../service/replication/postgresLog.ts";
 import { freePort } from "../../../service/runtime/postgres/server.ts";
 import { storeFile } from "../../../service/store/database.ts";
 import { isThorough } from "../../support/extent.mts";
 import { thoroughTest } from "../../support/thorough.ts";
 import { folder, command, foreground } from "../command.ts";
-import { startPostgres, type TestPostgres } from "./postgres.ts";
+import { serverForTests } from "./serverForTests.ts";
 import { callOf, create, expectEqualCopies, leaderOf, namesAt, serviceOn, standing, type Member } from "./processes.ts";
 
-let server: TestPostgres;
-beforeAll(async () => {
-  server = await startPostgres();
-});
-afterAll(() => server.remove());
-beforeEach(async () => {
-  await server.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`);
-});
+const server = serverForTests();
 
 const others = (all: readonly Member[], one: Member): Member[] => all.filter((member) => member !== one);
 

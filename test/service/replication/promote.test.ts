@@ -2,23 +2,15 @@
 // Machines.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { logSchema } from "../../../service/replication/postgresLog.ts";
+import { expect, test } from "vitest";
 import { processesIn } from "../../../service/runtime/postgres/processes.ts";
 import { thoroughTest } from "../../support/thorough.ts";
 import { command } from "../command.ts";
 import { requestsOfClusters, rowsOf } from "../postgres/servers.ts";
-import { startPostgres, type TestPostgres } from "./postgres.ts";
+import { serverForTests } from "./serverForTests.ts";
 import { callOf, leaderOf, serviceOn, standing, type Service } from "./processes.ts";
 
-let server: TestPostgres;
-beforeAll(async () => {
-  server = await startPostgres();
-});
-afterAll(() => server.remove());
-beforeEach(async () => {
-  await server.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`);
-});
+const server = serverForTests();
 
 const promote = async ({ store, keyFile }: Service, address: string, ...more: string[]) =>
   command(["members", "promote", address, "--store", store, "--key-file", keyFile, ...more]);

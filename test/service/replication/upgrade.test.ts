@@ -1,12 +1,11 @@
 // Members are replaced by those of the next version, which changes the tables (F97, F100).
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { logSchema } from "../../../service/replication/postgresLog.ts";
+import { expect, test } from "vitest";
 import { firstSchema, migrations } from "../../../service/store/schema.ts";
 import { version } from "../../../service/version.ts";
 import { freePort } from "../../../service/runtime/postgres/server.ts";
 import { command, folder } from "../command.ts";
 import { plantedIn } from "../histories/bugs.ts";
-import { startPostgres, type TestPostgres } from "./postgres.ts";
+import { serverForTests } from "./serverForTests.ts";
 import {
   callOf,
   copyOf,
@@ -19,14 +18,7 @@ import {
   type Member,
 } from "./processes.ts";
 
-let server: TestPostgres;
-beforeAll(async () => {
-  server = await startPostgres();
-});
-afterAll(() => server.remove());
-beforeEach(async () => {
-  await server.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`);
-});
+const server = serverForTests();
 
 /** The next version has another column, which no insert names. */
 const step = "ALTER TABLE apps ADD COLUMN note TEXT NOT NULL DEFAULT 'none'; UPDATE apps SET note = 'migrated'";
