@@ -166,7 +166,7 @@ class MemberProcess {
     }
     const { seq } = this.#copy.position;
     this.#seq = seq;
-    this.#copy.close();
+    const passedOn = this.#copy.passOn();
     const leading = {
       ...{ log, epoch },
       pause: () => sleep(usualTiming.retryMs),
@@ -185,6 +185,7 @@ class MemberProcess {
         lost: place.lost,
       },
     });
+    passedOn();
     if (place.lost) await this.#noteBegun(created, epoch);
     addChangesRoute(created.service.app, created.service.context, this.#joined.key);
     // Before the first request, because it finds the addresses that Apps can have.
