@@ -17,7 +17,7 @@ import { hostsOf, type HostParts } from "./hosts.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
 import { followClock, followSince } from "./lifecycle/clockJump.ts";
-import { beginAnew, type Lost } from "./lifecycle/lost.ts";
+import { recreateLost, type Lost } from "./lifecycle/lost.ts";
 import { recoverCertificates } from "./lifecycle/certificates.ts";
 import * as clusters from "./lifecycle/clusters.ts";
 import { delayProfiles, type DelayProfile, type Delays } from "./time/delays.ts";
@@ -119,7 +119,7 @@ export interface LeadingOptions {
   readonly metrics?: (() => string) | undefined;
   /** The store at past moments, for the console. */
   readonly past?: Past | undefined;
-  /** What was lost, and begins anew here. */
+  /** What was lost, and is created again here. */
   readonly lost?: Lost | undefined;
   /** Resolves when the requests that were passed are answered. */
   readonly idle?: (() => Promise<void>) | undefined;
@@ -266,10 +266,11 @@ export function createService(options: ServiceOptions = {}): Service {
     const unwatch = clock.onJump((ms) => void followClock(context, ms).catch(notFollowed));
     const notKept = (error: unknown): void => app.log.error({ err: error }, "volumes");
     store.write(() => volumes.keepAll(context)).catch(notKept);
-    const notBegun = (error: unknown): void => app.log.error({ err: error }, "what was lost could not begin anew");
+    const notBegun = (error: unknown): void =>
+      app.log.error({ err: error }, "what was lost could not be created again");
     // Before the runtime looks at what runs. The member waits until it is durable.
     const { lost } = leading ?? {};
-    if (lost) store.write(() => beginAnew(context, lost)).catch(notBegun);
+    if (lost) store.write(() => recreateLost(context, lost)).catch(notBegun);
     context.runtime.recover?.();
     context.postgres.recover?.();
     store

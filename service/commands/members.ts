@@ -64,11 +64,11 @@ async function promote(address: string, _: StoreFlags, command: Command): Promis
     const data = lostData(losses);
     const needed = data.length > 0 ? "--accept-data-loss" : "--yes";
     const isConfirmed = data.length > 0 ? acceptDataLoss : (yes ?? acceptDataLoss);
-    const effects = [...(losses.machines > 0 ? [`Machines that start there anew: ${losses.machines}`] : []), ...data];
+    const effects = [...(losses.machines > 0 ? [`Machines that start again there: ${losses.machines}`] : []), ...data];
     const all = effects.length > 0 ? effects.join("; ") : "nothing runs now";
     if (!isConfirmed)
       throw new Problem(
-        `${address} would take the place of what ran Machines and servers before: ${all}. Add ${needed} if that is what you want`,
+        `${address} would run the Machines and servers from now on: ${all}. Add ${needed} if that is what you want`,
       );
     await carryOut();
     print(`${address} may lead now: ${all}`);
@@ -111,7 +111,7 @@ export function addMembers(program: Command): void {
   members
     .command("promote <address>")
     .description(
-      "let a follower lead, and run Machines and Postgres clusters there anew, because the container engine or the data folder that had them is lost",
+      "let a follower lead, and create Machines and Postgres clusters again there, because the container engine or the data folder that had them is lost",
     )
     .addOption(keyFileOption())
     .option("--yes", "confirm it, if no data are lost")

@@ -167,7 +167,7 @@ export type PastPart = "machines" | "volumes" | "addresses" | "certificates" | "
 /** An App as it was at a moment, and the difference to now. */
 export interface PastView {
   /** Whether the App existed then, and does now. Another App of the same name is `replaced`. */
-  readonly app: Change | "replaced";
+  readonly app: Exclude<Change, "changed"> | "replaced";
   readonly parts: Readonly<Record<PastPart, ComparedPart>>;
 }
 

@@ -1,5 +1,5 @@
-// After the container engine or the folder of the Postgres servers was lost, another one takes its place: everything that the store
-// knows begins anew there. Contents that only the lost one had are gone.
+// After the container engine or the folder of the Postgres servers was lost, everything in the store is created
+// again on another one. Contents that only the lost one had are gone.
 import { touch, type Context } from "../context.ts";
 import { machineColumns, type ClusterRow, type MachineRow } from "../store/rows.ts";
 import { contentsOf, keepChange } from "./clusterContents.ts";
@@ -15,8 +15,8 @@ export interface Lost {
   readonly folder?: boolean;
 }
 
-/** Begins anew what was lost. To do so again changes only what was made in between. */
-export function beginAnew(context: Context, { engine, folder }: Lost): void {
+/** Creates again what was lost. A second call changes only what was created in between. */
+export function recreateLost(context: Context, { engine, folder }: Lost): void {
   if (engine) {
     // First: Machines wait for their volumes.
     emptyVolumes(context);

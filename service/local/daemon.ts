@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isLocked, readRunning, tryLock, type Held, type Running } from "../store/lock.ts";
 import { tokenFile } from "../store/tokenFile.ts";
-import { mainFile } from "./entry.ts";
+import { mainArguments } from "./entry.ts";
 import { commandVariable } from "../ownCommand.ts";
 import { logFile, openLog } from "./log.ts";
 import { dataFolder, settled, startArguments, type LocalOptions } from "./options.ts";
@@ -94,16 +94,12 @@ function spawnService(folder: string, options: LocalOptions): Promise<Running> {
     // Others see the arguments of a process, and this URL may have a password.
     const { store, ...shown } = settled(options);
     const started = startArguments({ listen: "127.0.0.1:0", ...shown });
-    const child = spawn(
-      process.execPath,
-      ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", mainFile(), "start", ...started, "--report"],
-      {
-        cwd: folder,
-        detached: true,
-        env: { ...minimalEnvironment(), ...(store === undefined ? {} : { MACHINES_SERVICE_STORE: store }) },
-        stdio: ["ignore", log, log, "pipe"],
-      },
-    );
+    const child = spawn(process.execPath, mainArguments("start", ...started, "--report"), {
+      cwd: folder,
+      detached: true,
+      env: { ...minimalEnvironment(), ...(store === undefined ? {} : { MACHINES_SERVICE_STORE: store }) },
+      stdio: ["ignore", log, log, "pipe"],
+    });
     closeSync(log);
     child.unref();
     const pipe = child.stdio[3];

@@ -158,7 +158,7 @@ class MemberProcess {
     const membership = this.#membership as Membership;
     const place = await untilAnswered(async () => this.#placeNow());
     const reason = elsewhere(place, this.#joined.place);
-    // It was paused or cut off while another member was promoted.
+    // Another member was promoted while this one was paused, or could not reach the database.
     if (reason !== undefined) {
       printError(reason);
       this.#exitCode = lostLeadership;
@@ -198,11 +198,11 @@ class MemberProcess {
     this.#changed(membership.state);
   }
 
-  /** Once what was lost has begun anew, the next leader must not do so again. */
+  /** Records that what was lost is created again, so that the next leader does not repeat it. */
   async #noteBegun({ service }: Created, epoch: number): Promise<void> {
     const { log, place } = this.#joined;
     await service.context.store.unsettled;
-    this.#say("what was lost begins anew here");
+    this.#say("what was lost is created again here");
     if (!(await untilAnswered(() => log.setPlace(epoch, placeBytes(place))))) this.#membership?.lost();
   }
 

@@ -11,7 +11,7 @@ import { entryAt, firstMoment } from "../replication/moments.ts";
 import { Refusal, refuse } from "../refusal.ts";
 import { storeFile } from "../store/database.ts";
 import { ReadOnlyStore, type StoreReader } from "../store/readOnlyStore.ts";
-import { mainFile } from "./entry.ts";
+import { mainArguments } from "./entry.ts";
 
 // ASSUMED: the console keeps the stores of three past moments, each until it was not read for five minutes; at most ten more may be waited for.
 const most = { kept: 3, waiting: 10 } as const;
@@ -100,11 +100,11 @@ export class PastStores implements Past {
     const { url, keyFile, failed } = this.#source;
     const { signal } = this.#closing;
     const at = new Date(moment).toISOString();
-    const command = ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", mainFile(), "export", "--at", at];
+    const command = mainArguments("export", "--at", at, "--data", folder);
     // Others see the arguments of a process, and the URL may have a password.
     const env = { ...process.env, MACHINES_SERVICE_STORE: url, MACHINES_SERVICE_KEY_FILE: keyFile };
     try {
-      await promisify(execFile)(process.execPath, [...command, "--data", folder], { env, signal });
+      await promisify(execFile)(process.execPath, command, { env, signal });
       return new ReadOnlyStore(storeFile(folder));
     } catch (error) {
       if (!signal.aborted) failed(error);

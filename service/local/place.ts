@@ -18,7 +18,7 @@ export interface Place {
   readonly engine?: string;
   /** With `--postgres embedded`: the data folder with the servers' data. */
   readonly folder?: string;
-  /** What was lost at the place before. The next leader begins it anew. */
+  /** What was lost at the place before. The next leader creates it again. */
   readonly lost?: Lost;
 }
 

@@ -13,7 +13,7 @@ import { inDraft, requireIdentity, unrenewed, type StoreAddress } from "./storeT
 
 /** What is lost when a member is promoted. */
 export interface Losses {
-  /** Machines that run, and begin anew. */
+  /** Machines that run, and start again. */
   readonly machines: number;
   /** Volumes that begin empty. */
   readonly volumes: number;

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { mkdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { serverForTests } from "../service/replication/serverForTests.ts";
+import { momentOf, serverForTests } from "../service/replication/serverForTests.ts";
 import { callOf, leaderOf, serviceOn, type Member } from "../service/replication/processes.ts";
 import { accessibilityProblems, hasBrowser, openPage, signInWith, withConsole } from "./page.ts";
 
@@ -24,8 +24,7 @@ describe.runIf(hasBrowser)("an App as it was at a moment", () => {
     });
     const { id } = made.body as { id: string };
     await call("POST", "/apps/shop/secrets", { values: { KEY: "some value" } });
-    const { rows } = await server.query("SELECT clock_timestamp() AS now, pg_sleep(0.002)");
-    const then = (rows[0] as { now: Date }).now.toISOString();
+    const then = await momentOf(server);
     await call("POST", `/apps/shop/machines/${id}`, { config: { image: "shop:2", env: { COLOR: "blue" } } });
     await call("POST", "/apps/shop/machines", { name: "more", config: { image: "shop:2" } });
 

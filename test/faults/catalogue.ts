@@ -314,7 +314,7 @@ export const faults = {
     wrong:
       "The container engine with the Machines of several members is lost, or the folder with their Postgres servers.",
     promised:
-      "No member elsewhere leads by itself. One that is promoted begins everything anew, and says before which data are lost. If the lost one comes back, what runs there ends.",
+      "No member elsewhere leads by itself. One that is promoted creates everything again, and first names the data that are lost. If the lost one comes back, what runs there ends.",
   },
   ...attacks.databases,
   ...attacks.hostnames,

@@ -183,7 +183,7 @@ describe.runIf(hasOwnEngines)("members on two engines", () => {
     expect(await stateOf(second, id)).toBe("started");
   });
 
-  test("a promoted member starts the Machines anew, with image, secrets and env; volumes begin empty, as it was told", async () => {
+  test("a promoted member starts the Machines again, with image, secrets and env; volumes begin empty, as it was told", async () => {
     const { service, first, second, dataId } = await onTwo();
     const call = callOf(second);
     await call("POST", "/apps/web/secrets", { values: { SECRET: "kept" } });
@@ -214,7 +214,7 @@ describe.runIf(hasOwnEngines)("members on two engines", () => {
     expect([code, err]).toEqual([
       1,
       expect.stringMatching(
-        /Machines that start there anew: 2; volumes that begin without their contents: 1; volume snapshots that are gone: 1\. Add --accept-data-loss/,
+        /Machines that start again there: 2; volumes that begin without their contents: 1; volume snapshots that are gone: 1\. Add --accept-data-loss/,
       ),
     ]);
     expect(await promote(service, second, "--accept-data-loss")).toMatchObject({ code: 0, err: "" });
@@ -251,7 +251,7 @@ describe.runIf(hasOwnEngines)("members on two engines", () => {
     );
     expect(await stateOf(again, mounting)).toBe("started");
 
-    // What was lost begins anew once: another leadership there changes nothing.
+    // What was lost is created again once: another leadership there changes nothing.
     const before = await startsOf(other.docker, dataId);
     process.kill(second.pid, "SIGTERM");
     await second.end;

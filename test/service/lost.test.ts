@@ -1,7 +1,7 @@
-// What begins anew after a container engine was lost (F101). On real engines and servers: test/runtime/members.test.ts, and
+// What is created again after a container engine was lost (F101). On real engines and servers: test/runtime/members.test.ts, and
 // test/service/replication/promote.test.ts.
 import { expect, test } from "vitest";
-import { beginAnew } from "../../service/lifecycle/lost.ts";
+import { recreateLost } from "../../service/lifecycle/lost.ts";
 import { withStillClock } from "./client.ts";
 
 test("Machines that ran start again at once, unless they never restart; what has lost its memory is stopped", async () => {
@@ -28,7 +28,7 @@ test("Machines that ran start again at once, unless they never restart; what has
   const { context } = app.service;
   // More often than the Machine is retried.
   for (let count = 0; count < 3; count++) {
-    await context.store.write(() => beginAnew(context, { engine: true }));
+    await context.store.write(() => recreateLost(context, { engine: true }));
     for (const id of [retried, always]) await reaches(id, "started");
   }
   const [, begun, exit] = await eventsOf(retried);

@@ -27,14 +27,8 @@ const changes: Readonly<Record<Change, readonly [sign: string, tone: string, wor
   unchanged: ["=", "calm", "unchanged"],
 };
 
-const pad = (value: number): string => String(value).padStart(2, "0");
-
 /** A time as the field of the browser has it: in the zone of the reader. */
-function localText(time: number): string {
-  const at = new Date(time);
-  const date = [at.getFullYear(), pad(at.getMonth() + 1), pad(at.getDate())].join("-");
-  return `${date}T${[at.getHours(), at.getMinutes(), at.getSeconds()].map(pad).join(":")}`;
-}
+const localText = (time: number): string => new Date(time).toLocaleString("sv-SE").replace(" ", "T");
 
 const earlier = [
   [10 * 60_000, "10 minutes ago"],
@@ -90,7 +84,6 @@ export function Past({ app }: { readonly app: string }): JSX.Element {
 }
 
 const sentences: Readonly<Record<PastView["app"], string>> = {
-  changed: "",
   unchanged: "",
   deleted: "The App was deleted since then.",
   created: "The App did not exist then.",

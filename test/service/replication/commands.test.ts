@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 import { logSchema } from "../../../service/replication/postgresLog.ts";
 import { caller } from "../client.ts";
 import { command, folder, foreground } from "../command.ts";
-import { serverForTests } from "./serverForTests.ts";
+import { momentOf, serverForTests } from "./serverForTests.ts";
 import { allOr } from "../../support/extent.mts";
 import { callOf, leaderOf, serviceOn, type Member, type Service } from "./processes.ts";
 
@@ -185,8 +185,7 @@ test("any past moment of a store can be exported as a folder, while members run"
   const begun = Date.now();
   await fill(callOf(one), "first");
   const before = await seenBy(callOf(one));
-  const { rows } = await server.query(`SELECT clock_timestamp() AS now, pg_sleep(0.002)`);
-  const moment = (rows[0] as { now: Date }).now.toISOString();
+  const moment = await momentOf(server);
   await fill(callOf(one), "second");
   await callOf(one)("DELETE", "/apps/first?force=true");
   const past = folder();

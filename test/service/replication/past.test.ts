@@ -7,16 +7,10 @@ import type { PastPart, PastView } from "../../../service/console/types.ts";
 import { leaks } from "../../support/canaries.ts";
 import { command } from "../command.ts";
 import { send } from "../console/browser.ts";
-import { serverForTests } from "./serverForTests.ts";
+import { momentOf, serverForTests } from "./serverForTests.ts";
 import { callOf, leaderOf, serviceOn, type Member } from "./processes.ts";
 
 const server = serverForTests();
-
-/** A moment by the clock of the database; what follows happens later. */
-async function moment(): Promise<string> {
-  const { rows } = await server.query("SELECT clock_timestamp() AS now, pg_sleep(0.002)");
-  return (rows[0] as { now: Date }).now.toISOString();
-}
 
 /** Reads views of the console with a token. */
 const viewOf =
@@ -34,7 +28,7 @@ test("an App is shown as it was at a moment, with what differs now, by every mem
     (await call("POST", "/apps/web/machines", { name, config: { image } })).body.id as string;
 
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
-  const early = await moment();
+  const early = await momentOf(server);
   const secrets = { FIRST: "canary-first-value", SECOND: "canary-second-value" };
   await call("POST", "/apps/web/secrets", { values: { KEY: secrets.FIRST } });
   const [kept, changed, deleted] = [
@@ -44,7 +38,7 @@ test("an App is shown as it was at a moment, with what differs now, by every mem
   ];
   for (const id of [kept, changed, deleted]) await call("GET", `/apps/web/machines/${id}/wait?state=started`);
   await call("POST", "/apps/web/volumes", { name: "data", region: "iad" });
-  const then = await moment();
+  const then = await momentOf(server);
   await call("POST", "/apps/web/secrets", { values: { KEY: secrets.SECOND } });
   await call("POST", `/apps/web/machines/${changed}`, { config: { image: "web:2" } });
   await call("GET", `/apps/web/machines/${changed}/wait?state=started`);

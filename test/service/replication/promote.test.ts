@@ -89,7 +89,7 @@ thoroughTest(
       .poll(() => rolesOf(service))
       .toEqual({ [again.url]: "follower", [first.url]: "leader", [second.url]: "leader" });
 
-    // What was lost begins anew once: another takeover changes nothing.
+    // What was lost is created again once: another takeover changes nothing.
     process.kill(second.pid, "SIGTERM");
     await second.end;
     const third = await service.start(second.data);
