@@ -6,8 +6,8 @@ import type { Log, Logged, Snapshot } from "./log.ts";
 /** A copy that a member has. */
 export interface Copy {
   readonly position: Position;
-  /** Applies the next entry. Throws DoesNotApply if it does not fit. */
-  apply(entry: Logged): Promise<void>;
+  /** Applies the next entries. Throws DoesNotApply if one does not fit; those before it may be applied then. */
+  apply(entries: readonly Logged[]): Promise<void>;
   /** Replaces it by a snapshot, or by an empty one. */
   replace(snapshot: Snapshot | undefined): Promise<void>;
 }
@@ -23,8 +23,7 @@ const mostBytes = 8 * 2 ** 20;
 export async function catchUp(copy: Copy, log: Pick<Log, "read" | "latestSnapshot">): Promise<void> {
   let from: number | undefined;
   /** False if it started from the latest snapshot already. */
-  const replace = async (): Promise<boolean> => {
-    const snapshot = await log.latestSnapshot();
+  const replaceBy = async (snapshot: Snapshot | undefined): Promise<boolean> => {
     const seq = snapshot?.seq ?? 0;
     if (seq === from) return false;
     from = seq;
@@ -34,12 +33,15 @@ export async function catchUp(copy: Copy, log: Pick<Log, "read" | "latestSnapsho
   for (;;) {
     const next = await following(copy.position, log);
     if (next?.length === 0) return;
+    // For an empty copy, a snapshot is much faster than all entries before it.
+    const start = copy.position.seq === 0 ? await log.latestSnapshot() : undefined;
+    if (start && (await replaceBy(start))) continue;
     try {
       if (!next) throw new DoesNotApply(`the log does not continue entry ${copy.position.seq} of this copy`);
-      for (const entry of next) await copy.apply(entry);
+      await copy.apply(next);
     } catch (error) {
       // The copy is damaged, or what it needs next was trimmed meanwhile.
-      if (!(error instanceof DoesNotApply) || !(await replace())) throw error;
+      if (!(error instanceof DoesNotApply) || !(await replaceBy(await log.latestSnapshot()))) throw error;
     }
   }
 }
@@ -66,6 +68,6 @@ export async function readUntil(copy: Copy, log: Pick<Log, "read" | "latestSnaps
   while (copy.position.seq < seq) {
     const entries = await log.read(copy.position.seq, Math.min(mostEntries, seq - copy.position.seq), mostBytes);
     if (entries.length === 0) throw new DoesNotApply(`the log has no entry ${copy.position.seq + 1}`);
-    for (const entry of entries) await copy.apply(entry);
+    await copy.apply(entries);
   }
 }

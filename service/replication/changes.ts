@@ -142,18 +142,30 @@ export function lead(db: DatabaseSync, triggers: readonly string[]): void {
   db.exec("PRAGMA foreign_keys = ON");
 }
 
+/** An entry, decoded. */
+export interface Decoded {
+  readonly position: Position;
+  readonly recorded: Recorded;
+}
+
 /**
- * Applies an entry to a copy that follows, with its position.
+ * Applies entries to a copy that follows, with their position, in one transaction: SQLite writes a page once that all of them change.
+ * Returns how many it has applied when `isEnough` says so; at least one.
  * @throws DoesNotApply if the copy is not what the leader changed; nothing is changed then.
  */
-export function apply(db: DatabaseSync, position: Position, recorded: Recorded): void {
-  const { seq } = positionOf(db);
-  if (position.seq !== seq + 1) throw new DoesNotApply(`entry ${position.seq} does not follow entry ${seq}`);
+export function apply(db: DatabaseSync, entries: readonly Decoded[], isEnough: () => boolean = () => false): number {
+  let [applied, { seq }] = [0, positionOf(db)];
   db.exec("BEGIN IMMEDIATE");
   try {
-    if (!makeChanges(db, recorded)) throw new DoesNotApply(`entry ${position.seq} does not fit this copy`);
-    movePosition(db, position);
+    for (const { position, recorded } of entries) {
+      if (position.seq !== seq + 1) throw new DoesNotApply(`entry ${position.seq} does not follow entry ${seq}`);
+      if (!makeChanges(db, recorded)) throw new DoesNotApply(`entry ${position.seq} does not fit this copy`);
+      movePosition(db, position);
+      [applied, seq] = [applied + 1, position.seq];
+      if (isEnough()) break;
+    }
     db.exec("COMMIT");
+    return applied;
   } catch (error) {
     if (db.isTransaction) db.exec("ROLLBACK");
     throw error;

@@ -49,7 +49,8 @@ export interface MemberState {
 /** What happened. `sentAt` is the time before the request that is answered. */
 export type Happened =
   | { readonly kind: "time passed" }
-  | { readonly kind: "leadership"; readonly found: Leadership | undefined }
+  /** `isBehind`: the copy has not reached the end of the log since the look before. */
+  | { readonly kind: "leadership"; readonly found: Leadership | undefined; readonly isBehind: boolean }
   | { readonly kind: "took over"; readonly epoch: number | undefined; readonly sentAt: number }
   | { readonly kind: "renewed"; readonly isMine: boolean; readonly sentAt: number }
   /** The log did not answer a request about the leadership. */
@@ -102,7 +103,7 @@ export function decide(state: MemberState, happened: Happened, now: number, timi
     case "time passed":
       return whenDue(state, now);
     case "leadership":
-      return found(state, happened.found, now, timing);
+      return found(state, happened, now, timing);
     case "took over":
       return tookOver(state, happened.epoch, happened.sentAt, now, timing);
     case "renewed": {
@@ -141,8 +142,14 @@ function whenDue(state: MemberState, now: number): Decision {
   return [{ ...state, isAsking: true }, [action]];
 }
 
-function found(state: MemberState, leadership: Leadership | undefined, now: number, { lookMs }: Timing): Decision {
-  if (leadership === undefined) return whenFree({ ...state, epoch: 0, leader: undefined }, { from: 0 }, now, lookMs);
+function found(
+  state: MemberState,
+  { found: leadership, isBehind }: Happened & { readonly kind: "leadership" },
+  now: number,
+  { lookMs }: Timing,
+): Decision {
+  const free = { isBehind, now, lookMs };
+  if (leadership === undefined) return whenFree({ ...state, epoch: 0, leader: undefined }, { from: 0 }, free);
   const { epoch, leader, renewal, leaseMs } = leadership;
   // The answer to its takeover was lost. It is certain only when it is repeated: a database that fails over may forget what it shows.
   if (leader.id === state.me.id) return [state, [{ kind: "take over", from: epoch - 1 }]];
@@ -152,17 +159,19 @@ function found(state: MemberState, leadership: Leadership | undefined, now: numb
   // No clock is asked but its own: the leader counts its lease from before this renewal. Clocks may differ a little in their speed.
   const leftMs = leaseMs === 0 ? 0 : seen.since + leaseMs + lookMs - now;
   if (leftMs > 0) return [{ ...next, isAsking: false, nextAt: now + Math.min(lookMs, leftMs) }, []];
-  return whenFree(next, { from: epoch, renewal }, now, lookMs);
+  return whenFree(next, { from: epoch, renewal }, free);
 }
 
-/** No member leads. */
+/**
+ * No member leads. One whose copy is behind leaves it to others: it could not answer before its copy has the whole log. With the
+ * leadership it would only keep it from those that can.
+ */
 function whenFree(
   state: MemberState,
   from: { readonly from: number; readonly renewal?: string },
-  now: number,
-  lookMs: number,
+  { isBehind, now, lookMs }: { readonly isBehind: boolean; readonly now: number; readonly lookMs: number },
 ): Decision {
-  if (state.mayLead) return [state, [{ kind: "take over", ...from }]];
+  if (state.mayLead && !isBehind) return [state, [{ kind: "take over", ...from }]];
   return [{ ...state, leader: undefined, isAsking: false, nextAt: now + lookMs }, []];
 }
 

@@ -41,6 +41,9 @@ export class Membership {
   #wakeAt = Number.POSITIVE_INFINITY;
   /** At most one brings the copy to the end of the log. */
   #following: Promise<void> | undefined;
+  /** How often the copy has reached the end of the log, and how often it had at the latest look. */
+  #reachedEnd = 0;
+  #reachedAtLook = 0;
   /** The latest request about the leadership. */
   #asked: Promise<void> | undefined;
   /** The end of its lease. */
@@ -119,9 +122,12 @@ export class Membership {
     const { log, me, timing, lead, drain, end, now } = this.#parts;
     const [sentAt, ahead] = [now(), this.#ahead];
     switch (action.kind) {
-      case "look":
+      case "look": {
+        const isBehind = this.#reachedEnd === this.#reachedAtLook;
+        this.#reachedAtLook = this.#reachedEnd;
         void this.#follow();
-        return this.#ask(async () => ({ kind: "leadership", found: await log.leadership() }));
+        return this.#ask(async () => ({ kind: "leadership", found: await log.leadership(), isBehind }));
+      }
       case "take over":
         return this.#ask(async () => {
           const epoch = await log.takeOver(action.from, me, timing.leaseMs, action.renewal);
@@ -179,6 +185,7 @@ export class Membership {
       const { copy, log, failed } = this.#parts;
       try {
         await catchUp(copy, log);
+        this.#reachedEnd++;
       } catch (error) {
         if (!(error instanceof LogUnavailable)) failed(error);
       } finally {

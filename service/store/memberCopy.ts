@@ -1,6 +1,7 @@
 // A member's copy of the store: a SQLite file that may be deleted at any time, because the log has everything.
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { backup, DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { setImmediate } from "node:timers/promises";
 import type { Copy } from "../replication/catchUp.ts";
 import {
   apply,
@@ -15,6 +16,7 @@ import {
   positionOf,
   prepareCopy,
   triggersOf,
+  type Decoded,
   type Position,
 } from "../replication/changes.ts";
 import type { SchemaOfCopy } from "../replication/leaderLog.ts";
@@ -24,6 +26,9 @@ import { copyStore } from "./copy.ts";
 import { companionFiles, open, requireWhole, schemaOf, sqliteCode, StoreError } from "./database.ts";
 import { writePrivately } from "./privateFile.ts";
 import { currentSchema } from "./schema.ts";
+
+// A transaction that applies entries begins no other one after this time.
+const transactionMs = 20;
 
 /** Whether a file is a member's copy. */
 export function isCopyFile(file: string): boolean {
@@ -94,11 +99,25 @@ export class MemberCopy implements Copy {
     return this.#db.prepare(sql).get(...values) as Row | undefined;
   }
 
-  async apply({ epoch, seq, schema, bytes }: Logged): Promise<void> {
-    const changes = await decode(bytes);
-    this.#suit(schema, seq);
+  async apply(entries: readonly Logged[]): Promise<void> {
+    const decoded = await Promise.all(
+      entries.map(async ({ epoch, seq, bytes }) => ({ position: { epoch, seq }, recorded: await decode(bytes) })),
+    );
+    for (let from = 0; from < entries.length;) {
+      const { schema, seq } = entries[from] as Logged;
+      this.#suit(schema, seq);
+      const until = entries.findIndex((entry, i) => i > from && entry.schema !== schema);
+      from += this.#applySome(decoded.slice(from, until < 0 ? undefined : until), seq);
+      // The requests that this member forwards wait only for one transaction.
+      if (from < entries.length) await setImmediate();
+    }
+  }
+
+  /** Applies as many entries as one transaction may have. */
+  #applySome(entries: readonly Decoded[], seq: number): number {
+    const until = performance.now() + transactionMs;
     try {
-      apply(this.#db, { epoch, seq }, changes);
+      return apply(this.#db, entries, () => performance.now() >= until);
     } catch (error) {
       const isDamaged = [11, 26].includes(sqliteCode(error) ?? 0);
       throw isDamaged ? new DoesNotApply(`the copy is damaged before entry ${seq}`, { cause: error }) : error;

@@ -165,11 +165,17 @@ describe("an entry", () => {
     const { second, record } = pair();
     const one = record("UPDATE orgs SET name = 'One'", 1);
     const two = record("UPDATE orgs SET name = 'Two'", 2);
-    expect(() => apply(second, { epoch: 1, seq: 2 }, two)).toThrow("entry 2 does not follow entry 0");
-    apply(second, { epoch: 1, seq: 1 }, one);
-    expect(() => apply(second, { epoch: 1, seq: 1 }, one)).toThrow("entry 1 does not follow entry 1");
+    expect(() => apply(second, [{ position: { epoch: 1, seq: 2 }, recorded: two }])).toThrow(
+      "entry 2 does not follow entry 0",
+    );
+    apply(second, [{ position: { epoch: 1, seq: 1 }, recorded: one }]);
+    expect(() => apply(second, [{ position: { epoch: 1, seq: 1 }, recorded: one }])).toThrow(
+      "entry 1 does not follow entry 1",
+    );
     second.exec("UPDATE orgs SET name = 'Damaged'");
-    expect(() => apply(second, { epoch: 1, seq: 2 }, two)).toThrow("entry 2 does not fit this copy");
+    expect(() => apply(second, [{ position: { epoch: 1, seq: 2 }, recorded: two }])).toThrow(
+      "entry 2 does not fit this copy",
+    );
     expect([second.prepare("SELECT name FROM orgs").get()?.["name"], positionOf(second)]).toEqual([
       "Damaged",
       { epoch: 1, seq: 1 },
@@ -184,7 +190,7 @@ describe("an entry", () => {
       `${insert}; INSERT INTO cluster_changes (cluster, change) VALUES ('c', ''); DELETE FROM cluster_changes`,
       1,
     );
-    apply(second, { epoch: 1, seq: 1 }, await decode(await encode(recorded)));
+    apply(second, [{ position: { epoch: 1, seq: 1 }, recorded: await decode(await encode(recorded)) }]);
     expect(contentsOf(second)).toEqual(contentsOf(first));
     expect(second.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'cluster_changes'").get()).toEqual({ seq: 1 });
   });
@@ -197,7 +203,7 @@ describe("an entry", () => {
       "DELETE FROM orgs WHERE slug = 'b'; UPDATE orgs SET slug = 'b' WHERE slug = 'c'; INSERT INTO orgs (slug, name) VALUES ('c', 'new')",
       1,
     );
-    apply(second, { epoch: 1, seq: 1 }, recorded);
+    apply(second, [{ position: { epoch: 1, seq: 1 }, recorded }]);
     expect(contentsOf(second)).toEqual(contentsOf(first));
   });
 });

@@ -19,7 +19,7 @@ export async function followLog(db: DatabaseSync, log: Log, from = 0): Promise<n
     const entries = await log.read(last, 100, 2 ** 20);
     if (entries.length === 0) return last;
     for (const { bytes, epoch, seq } of entries) {
-      apply(db, { epoch, seq }, await decode(bytes));
+      apply(db, [{ position: { epoch, seq }, recorded: await decode(bytes) }]);
       last = seq;
     }
   }

@@ -33,7 +33,10 @@ test("a leader whose computer has slept answers nothing before its lease is rene
     now += ms;
     for (const run of timers.splice(0)) run();
   };
+  // It takes over once its copy has reached the end of the log.
   pass(1);
+  await expect.poll(() => timers.length).toBe(1);
+  pass(timing.lookMs);
   await expect.poll(() => membership.state.role).toBe("leading");
   expect(membership.mayAnswer).toBe(true);
   ahead -= 3600_000;
@@ -76,7 +79,10 @@ test("a leader that hands over ends its lease only after the answer to its last 
     now += ms;
     for (const run of timers.splice(0)) run();
   };
+  // It takes over once its copy has reached the end of the log.
   pass(1);
+  await expect.poll(() => timers.length).toBe(1);
+  pass(timing.lookMs);
   await expect.poll(() => membership.state.role).toBe("leading");
   pass(timing.renewMs);
   await begun.promise;

@@ -79,7 +79,11 @@ class ListCopy implements Copy {
     this.#bug = bug;
   }
 
-  async apply({ seq, epoch, bytes }: Logged): Promise<void> {
+  async apply(entries: readonly Logged[]): Promise<void> {
+    for (const entry of entries) this.#apply(entry);
+  }
+
+  #apply({ seq, epoch, bytes }: Logged): void {
     if (seq !== this.position.seq + 1) throw new DoesNotApply(`entry ${seq} after ${this.position.seq}`);
     this.position = { epoch, seq };
     const times = this.#bug === "applies an entry twice" && seq % 7 === 0 ? 2 : 1;
