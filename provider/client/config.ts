@@ -24,6 +24,8 @@ export interface Config {
   readonly allowMissingApps: boolean;
   /** Whether a preview fails when the service does not answer; otherwise it warns. */
   readonly previewRequiresService: boolean;
+  /** Whether the state keeps the Machines and volumes of fleets as views. */
+  readonly fleetViews: boolean;
   /** How many Machines of an App an update may interrupt at a time. */
   readonly maxUnavailable: MaxUnavailable;
   /** Seconds that a Machine without checks has to keep running after its start. */
@@ -92,6 +94,13 @@ export const configKeys = {
     type: "boolean",
     default: false,
   },
+  fleetViews: {
+    description:
+      "Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`.",
+    environment: "MACHINES_FLEET_VIEWS",
+    type: "boolean",
+    default: false,
+  },
   maxUnavailable: {
     description:
       "How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once.",
@@ -134,7 +143,7 @@ export function readConfig(
       ? number
       : wrong(`${source}: got ${JSON.stringify(value)}; must be a whole number from ${least} to ${most}`);
   };
-  const boolean = (name: "allowMissingApps" | "previewRequiresService"): boolean => {
+  const boolean = (name: "allowMissingApps" | "previewRequiresService" | "fleetViews"): boolean => {
     const { value, source } = text(name);
     if (!["true", "false", undefined].includes(value))
       wrong(`${source}: got ${JSON.stringify(value)}; must be true or false`);
@@ -175,6 +184,7 @@ export function readConfig(
     requestTimeout: integer("requestTimeoutSeconds", 1, 600) * 1000,
     allowMissingApps: boolean("allowMissingApps"),
     previewRequiresService: boolean("previewRequiresService"),
+    fleetViews: boolean("fleetViews"),
     maxUnavailable: maxUnavailable(),
     minHealthySeconds: integer("minHealthySeconds", 0, 3600),
   };

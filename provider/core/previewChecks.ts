@@ -18,7 +18,8 @@ export interface Checker {
   readonly warn: (message: string) => void;
 }
 
-const patient = (api: Api): Api =>
+/** The service, with the time that a preview waits for an answer. */
+export const patient = (api: Api): Api =>
   api.within({ ...api.deadline, at: api.clock.now() + patience, allowed: `${patience / 1000}s` });
 
 const isRefused = (error: unknown): error is ApiError =>

@@ -12,6 +12,7 @@ import type { Withheld } from "./redaction.ts";
 import type { Deletions } from "./run/deletions.ts";
 import type { StateIds } from "./run/stateIds.ts";
 import { UNKNOWN } from "./values.ts";
+import type { View, Views, ViewStep } from "./views.ts";
 
 /** Property values in the engine's form: plain JSON, with {@link UNKNOWN} for unknown values. */
 export type Values = Record<string, unknown>;
@@ -54,6 +55,8 @@ export interface Context {
   readonly autonamed?: boolean;
   /** Computed inputs that the program omitted. The values that a read returns for them are outputs, not inputs. */
   readonly left?: readonly string[];
+  /** URN of the resource whose views the state has. Only in states. */
+  readonly viewsOf?: string;
   /** True while a step after creation or change is still to be repeated: the next update has work even without changes. */
   readonly unfinished?: boolean;
   /**
@@ -204,6 +207,8 @@ export interface Call {
   readonly progress: (message: string) => void;
   /** Warns the user; the message stays visible after the run. */
   readonly warn: (message: string) => void;
+  /** The parts of the resource that the engine shows and stores as resources of their own, if it can. */
+  readonly views?: Views | undefined;
 }
 
 /** A resource of this program that claims something (R12). */
@@ -346,6 +351,15 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   readonly refuse?: (old: Partial<z.output<I>>, next: Partial<z.output<I>>) => Problem | undefined;
   readonly previewChecks?: readonly PreviewCheck<z.output<I>>[];
   /**
+   * How the views of the resource will change, for a preview. Only fleets have it: other types have no parts that the engine
+   * shows as resources of their own.
+   */
+  readonly previewViews?: (
+    inputs: Partial<z.output<I>>,
+    old: readonly View[],
+    around: { readonly api: Api; readonly owner: string | undefined; readonly run: PreviewRun },
+  ) => Promise<readonly ViewStep[]>;
+  /**
    * Warnings about a change, in preview too; `old` is the whole state. Only Machines have it: what the warning is about is in
    * the state, which `previewChecks` do not see.
    */
@@ -410,6 +424,7 @@ const defaults = {
   validate: undefined,
   refuse: undefined,
   previewChecks: [],
+  previewViews: undefined,
   warnings: undefined,
   minutes: {},
 } satisfies { readonly [Name in keyof Erased]?: Erased[Name] | undefined };

@@ -7,6 +7,7 @@ import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { ownerTag, stackTag } from "../machines/create.ts";
 import { fleetOf, liveMachines } from "../machines/live.ts";
+import { differingFields } from "../machines/settings.ts";
 import { regionsProblem, roomWarning } from "../shared/region.ts";
 import { driftOf, mostCommonChange, mustRepair } from "./drift.ts";
 import { gateOf, isWaiting } from "./gate.ts";
@@ -24,11 +25,12 @@ import {
   type FleetKey,
 } from "./members.ts";
 import { regionsOf, totalOf } from "./placement.ts";
-import { machinesProblem, previewRollout, volumesProblem } from "./preview.ts";
+import { machinesProblem, previewRollout, previewViews, volumesProblem } from "./preview.ts";
 import { keyOf, knowVolumes, roll, servingIds, toLive } from "./roll.ts";
 import { destroyAll } from "./rollout.ts";
 import { planStandbys } from "./standbys.ts";
 import { validate } from "./validation.ts";
+import { publishViews, withViews } from "./views.ts";
 import { adoptVolumes, mountedByName, volumesIn } from "./volumes.ts";
 
 /** Outputs that say how a rollout has ended, and what the fleet has. */
@@ -125,6 +127,7 @@ export const fleet = defineResource({
   ],
   minutes: { create: 1440, update: 1440, delete: 60 },
 
+  previewViews,
   async create({ inputs: wanted, owner, ...call }) {
     // Core has generated a name if the program gives none.
     const { app, name = "" } = wanted;
@@ -156,10 +159,12 @@ export const fleet = defineResource({
     const op = `${interrupted ?? key.stack}:${randomBytes(8).toString("hex")}`;
     if (owner !== undefined)
       await journal.write({ owner, op, endpoint: config.endpoint, place: app, name, at: clock.now() });
-    return roll({ call, fleet: key, wanted, template: wanted }, undefined);
+    const update = () => roll({ call, fleet: key, wanted, template: wanted }, undefined);
+    return withViews(call, key, { hasVolumes: wanted.volume !== undefined }, update);
   },
 
-  async read({ id, state, api, run, warn }) {
+  async read({ id, state, ...call }) {
+    const { api, run, warn } = call;
     const key = keyOf({ run }, id, undefined, state);
     const all = await api.machines.list({ appName: id.app });
     const { machines } = sightOf(all, key);
@@ -170,6 +175,7 @@ export const fleet = defineResource({
       const mount = first.config?.mounts?.[0];
       const mounted = mount && (await findVolume(api, id.app, mount.volume));
       if (mount) for (const one of mountedByName(machines, await volumesIn(api, id.app))) key.volumes.add(one);
+      await publishViews(call, key, machines, { isKnown: false, hasVolumes: mount !== undefined });
       return {
         ...toLive(key, mount !== undefined, machines),
         config: templateIn(first, undefined, mount !== undefined),
@@ -180,6 +186,7 @@ export const fleet = defineResource({
     }
     if (machines.length === 0 && totalOf(regionsOf(state)) > 0) return undefined;
     await knowVolumes(api, key, state, machines);
+    await publishViews(call, key, machines, { isKnown: true, hasVolumes: state.volume !== undefined });
     const live = toLive(key, state.volume !== undefined, machines);
     const { config } = state;
     const { minSecretsVersion, volume, memoryLimitMb } = state;
@@ -210,14 +217,16 @@ export const fleet = defineResource({
   },
 
   async update({ id, inputs: wanted, old, owner, ...call }) {
-    return roll({ call, fleet: keyOf(call, id, owner, old), wanted, template: wanted }, old);
+    const key = keyOf(call, id, owner, old);
+    const about = { hasVolumes: wanted.volume !== undefined, fields: differingFields(old.config, wanted.config) };
+    return withViews(call, key, about, () => roll({ call, fleet: key, wanted, template: wanted }, old));
   },
 
   async delete({ id, state, owner, ...call }) {
     const key = keyOf(call, id, owner, state);
     await knowVolumes(call.api, key, state, await fleetMachines(call.api, key));
     if (state.volume) adoptVolumes(key, state.volume);
-    await destroyAll(call, key, state);
+    await withViews(call, key, { hasVolumes: false }, () => destroyAll(call, key, state));
   },
 });
 

@@ -12,6 +12,7 @@ import { fleetOf } from "../machines/live.ts";
 import { differingFields, fromService, sameMetadata, sameVersion, type Config } from "../machines/settings.ts";
 import type { Call } from "../core/resource.ts";
 import { withoutUndefined } from "../core/values.ts";
+import type { View } from "../core/views.ts";
 import type { FleetInputs, Template } from "./inputs.ts";
 import { memberName, standbyName, type Member } from "./planner.ts";
 
@@ -338,3 +339,16 @@ export function templateIn(machine: Machine, config: Config | undefined, hasVolu
 /** The fields in which a Machine differs from a configuration. */
 export const differencesOf = (machine: Machine, config: Config, hasVolume: boolean): readonly string[] =>
   differingFields(templateIn(machine, config, hasVolume), config);
+
+/** The type of the view of a Machine. */
+export const machineType = "FleetMachine";
+
+/** Name of the view of a Machine, or of the volume that was made for it. Without the App while that is unknown. */
+export const viewName = (app: string | undefined, name: string): string =>
+  app === undefined ? name : `${app}/${name}`;
+
+/** The view of a Machine, by its name. */
+export const machineView = ({ app }: Pick<FleetKey, "app">, name: string): Pick<View, "type" | "name"> => ({
+  type: machineType,
+  name: viewName(app, name),
+});

@@ -1,9 +1,9 @@
 // What a rollout says: how many Machines run the new and how many the old configuration, what is being done, and what failed.
 import type { Clock } from "../client/clock.ts";
-import { MachinesError, messageOf, type ErrorCode } from "../client/errors.ts";
+import { MachinesError, messageOf } from "../client/errors.ts";
 import type { Machine } from "../client/machine.ts";
 import { equal } from "../core/values.ts";
-import { membersOf, type Found, type Rollout } from "./members.ts";
+import { machineView, membersOf, type Found, type Rollout } from "./members.ts";
 import { regionsOf, totalOf } from "./placement.ts";
 import type { Step } from "./planner.ts";
 
@@ -46,6 +46,27 @@ const doing: Readonly<Record<Step["kind"], string>> = {
   keep: "stopping and keeping",
   observe: "watching the",
 };
+
+/** What a step does, and has done, beside the name of its Machine. */
+const beside: Readonly<Partial<Record<Step["kind"], readonly [during: string, after: string]>>> = {
+  create: ["creating", "created, and ready"],
+  move: ["creating, with a copy of the volume", "moved here, and ready"],
+  update: ["updating", "updated, and ready"],
+  relabel: ["changing in place", "changed in place"],
+  await: ["waiting until it is ready", "ready"],
+  expose: ["letting traffic reach it", "has traffic"],
+  destroy: ["destroying", "destroyed"],
+  keep: ["stopping", "stopped, and kept"],
+};
+
+/** Shows beside a Machine what a step does with it; with the result, what it did. */
+export function showStep({ call: { views }, fleet }: Rollout, step: Step, ended?: { readonly error: unknown }): void {
+  const [during, after] = beside[step.kind] ?? [];
+  if (during === undefined || after === undefined) return;
+  const name = step.kind === "move" ? step.to : step.name;
+  const text = ended === undefined ? during : ended.error === undefined ? after : `failed: ${reasonOf(ended.error)}`;
+  views?.status(machineView(fleet, name), text);
+}
 
 /** Names that a line of progress has at most: terminals cut its end. */
 const mostNames = 3;
@@ -130,14 +151,16 @@ export class Voice {
   readonly #count: () => string;
   readonly #say: (message: string) => void;
   readonly #clock: Clock;
+  readonly #beside: (name: string, message: string) => void;
   /** What was said last about each Machine, without numbers, and when. */
   readonly #last = new Map<string, { readonly text: string; readonly at: number }>();
 
   /** `count` gives the beginning of each line. */
-  constructor(count: () => string, say: (message: string) => void, clock: Clock) {
+  constructor(count: () => string, { call, fleet }: Pick<Rollout, "call" | "fleet">) {
     this.#count = count;
-    this.#say = say;
-    this.#clock = clock;
+    this.#say = call.progress;
+    this.#clock = call.api.clock;
+    this.#beside = (name, message) => call.views?.status(machineView(fleet, name), message);
   }
 
   /** Says one thing. */
@@ -154,6 +177,7 @@ export class Voice {
       if (last?.text === text && now - last.at < 60_000) return;
       this.#last.set(name, { text, at: now });
       this.say(message.includes(name) ? message : `${name}: ${message}`);
+      this.#beside(name, message);
     };
   }
 }
@@ -176,10 +200,12 @@ export class RolloutFailure extends MachinesError {
   readonly reason: string;
   /** The Machines afterwards; undefined if the service did not answer. */
   readonly machines: readonly Machine[] | undefined;
+  /** The steps that failed, and why each did. */
+  readonly steps: readonly { readonly step: Step; readonly error: string }[];
 
   constructor(
     rollout: Rollout,
-    { reason, code, cause }: { readonly reason: string; readonly code: ErrorCode; readonly cause: unknown },
+    { reason, code, cause, steps }: Pick<RolloutFailure, "reason" | "code" | "cause" | "steps">,
     machines: readonly Machine[] | undefined,
   ) {
     const { fleet } = rollout;
@@ -192,6 +218,7 @@ export class RolloutFailure extends MachinesError {
     this.name = "RolloutFailure";
     this.reason = reason;
     this.machines = machines;
+    this.steps = steps;
   }
 }
 

@@ -4,16 +4,18 @@ import { isNotFound } from "../client/errors.ts";
 import type { Machine } from "../client/machine.ts";
 import { bareId } from "../../api/names.ts";
 import type { Note, PreviewRun } from "../core/resource.ts";
-import { greatestOf } from "../core/values.ts";
+import { greatestOf, hasUnknown } from "../core/values.ts";
+import type { View, ViewStep } from "../core/views.ts";
 import { ownerTag } from "../machines/create.ts";
 import { gateOf } from "./gate.ts";
 import { wantedOf, type FleetInputs } from "./inputs.ts";
 import { fleetOf } from "../machines/live.ts";
-import { membersOf, sightOf, unproven, unprovenProblem, type FleetKey, type Found } from "./members.ts";
+import { membersOf, noConfig, sightOf, unproven, unprovenProblem, type FleetKey, type Found } from "./members.ts";
 import { describe } from "./messages.ts";
 import { totalOf } from "./placement.ts";
 import { planAll, promised, type Step } from "./planner.ts";
-import { describeStandby, planStandbys } from "./standbys.ts";
+import { describeStandby, planStandbys, type StandbyStep } from "./standbys.ts";
+import { plannedViews } from "./views.ts";
 import { adoptVolumes, foreignFor, foundByName, machinesOf, volumesIn } from "./volumes.ts";
 
 /** Lines of a plan that are shown at most. */
@@ -48,6 +50,8 @@ const nameIn = ({ name }: FleetInputs, machines: readonly Machine[], owner: stri
   name ?? machines.filter((one) => one.config?.metadata?.[ownerTag] === owner).map(fleetOf)[0];
 
 /** What is there, and the steps of the update. */
+type Situation = Exclude<Awaited<ReturnType<typeof situationOf>>, undefined>;
+
 async function situationOf(inputs: FleetInputs, api: Api, owner: string | undefined, run: PreviewRun) {
   const app = bareId(inputs.app);
   const all = await machinesIn(api, app);
@@ -102,6 +106,13 @@ export async function volumesProblem(
   return undefined;
 }
 
+/** The steps for the standbys. */
+const standbySteps = ({ template, key, machines, members, waves }: Situation): StandbyStep[] =>
+  planStandbys({
+    ...{ wanted: template, fleet: key, template, machines },
+    members: membersAfter(members, waves.flat()),
+  });
+
 /** The steps of the update; undefined if there are none. */
 export async function previewRollout(
   inputs: FleetInputs,
@@ -111,11 +122,8 @@ export async function previewRollout(
 ): Promise<Note | undefined> {
   const found = await situationOf(inputs, api, owner, run);
   if (found === undefined) return undefined;
-  const { machines, name, key, template, members, wanted, waves } = found;
-  const standbys = planStandbys({
-    ...{ wanted: template, fleet: key, template, machines },
-    members: membersAfter(members, waves.flat()),
-  });
+  const { name, members, wanted, waves } = found;
+  const standbys = standbySteps(found);
   if (waves.length + standbys.length === 0) return undefined;
   const total = totalOf(wanted.regions);
   const ready = members.filter((one) => one.isReady && one.phase === "serving").length;
@@ -128,4 +136,31 @@ export async function previewRollout(
   const lines = steps.map((step, i) => `  ${i + 1}. ${step}`);
   const more = lines.length > mostLines ? [`  … and ${lines.length - mostLines} more`] : [];
   return { note: [head, ...lines.slice(0, mostLines), ...more].join("\n") };
+}
+
+/** How the Machines and volumes of the fleet will change. */
+export async function previewViews(
+  inputs: Partial<FleetInputs>,
+  old: readonly View[],
+  { api, owner, run }: { readonly api: Api; readonly owner: string | undefined; readonly run: PreviewRun },
+): Promise<readonly ViewStep[]> {
+  const { name, config, strategy, volume } = inputs;
+  if (name === undefined || [name, inputs.regions, inputs.count, inputs.spreadOver].some(hasUnknown)) return [];
+  // Of a new App only the run knows the name. Then the fleet has nothing yet.
+  const isKnown = inputs.app !== undefined && !hasUnknown(inputs.app);
+  if (isKnown && !hasUnknown({ config, strategy, volume })) {
+    const found = await situationOf(inputs as FleetInputs, api, owner, run);
+    return found === undefined
+      ? []
+      : plannedViews({ ...found, app: found.key.app, standbys: standbySteps(found) }, old);
+  }
+  if (run.program.isInState(owner)) return [];
+  const { regions, count, spreadOver } = inputs;
+  const nothing = { members: [], used: new Set<string>(), taken: new Set<string>() };
+  const waves = planAll({ ...nothing, fleet: name, wanted: wantedOf({ regions, count, spreadOver }, true) });
+  const app = isKnown ? bareId(inputs.app ?? "") : undefined;
+  return plannedViews(
+    { ...nothing, app, template: { config: noConfig, volume }, waves, volumes: [], standbys: [] },
+    old,
+  );
 }

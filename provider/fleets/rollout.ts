@@ -7,11 +7,20 @@ import type { Machine } from "../client/machine.ts";
 import type { Call } from "../core/resource.ts";
 import { discard } from "../machines/create.ts";
 import { wantedOf, type FleetInputs } from "./inputs.ts";
-import { fleetMachines, keyOf, membersOf, noConfig, type FleetKey, type Found, type Rollout } from "./members.ts";
-import { countText, describe, reasonOf, RolloutFailure, underwayText, Voice } from "./messages.ts";
+import {
+  fleetMachines,
+  keyOf,
+  machineView,
+  membersOf,
+  noConfig,
+  type FleetKey,
+  type Found,
+  type Rollout,
+} from "./members.ts";
+import { countText, describe, reasonOf, RolloutFailure, showStep, underwayText, Voice } from "./messages.ts";
 import { Best, bringsUp, isReleaseDue, mostAttempts, plan, type Plan, type Step, type Wanted } from "./planner.ts";
 import { Steps, takeAway } from "./steps.ts";
-import { View } from "./view.ts";
+import { Observed } from "./observed.ts";
 import { adoptVolumes, growVolumes, machinesOf, volumesIn } from "./volumes.ts";
 
 /** How a rollout ended. */
@@ -41,7 +50,7 @@ export async function rollOut(rollout: Rollout): Promise<Outcome> {
 /** One rollout while it is carried out. */
 class Course {
   readonly #rollout: Rollout;
-  readonly #view: View;
+  readonly #observed: Observed;
   readonly #voice: Voice;
   readonly #steps: Steps;
   readonly #underway = new Map<Step, Promise<void>>();
@@ -55,8 +64,8 @@ class Course {
   constructor(rollout: Rollout, used: Set<string>) {
     const { call, fleet, wanted, isPromoted } = rollout;
     this.#rollout = rollout;
-    this.#view = new View(call, fleet);
-    this.#voice = new Voice(() => countText(rollout, this.#view.machines), call.progress, call.api.clock);
+    this.#observed = new Observed(call, fleet);
+    this.#voice = new Voice(() => countText(rollout, this.#observed.machines), rollout);
     this.#steps = new Steps(rollout, this.#voice);
     this.#used = used;
     this.#wanted = wantedOf(wanted, isPromoted);
@@ -78,12 +87,12 @@ class Course {
 
   /** Looks, and begins what the plan allows. */
   async #turn(steps: readonly Step[]): Promise<Outcome | undefined> {
-    let machines = await this.#view.look();
+    let machines = await this.#observed.look();
     if (this.#failures.length > 0) return undefined;
     let next = this.#plan(machines, steps);
-    if (next.state !== "working" && !this.#view.isListed) {
+    if (next.state !== "working" && !this.#observed.isListed) {
       // What others have changed meanwhile counts too.
-      machines = await this.#view.list();
+      machines = await this.#observed.list();
       next = this.#plan(machines, steps);
     }
     const { state, begin, members, stuck } = next;
@@ -110,18 +119,21 @@ class Course {
     this.#hasBegun = true;
     if (this.#best.isBeatenBy(members, wanted.regions)) this.#steps.progressed();
     const situation = { wanted: this.#wanted, members, underway, fleet: fleet.name };
-    const names = { used: this.#used, taken: this.#view.taken };
+    const names = { used: this.#used, taken: this.#observed.taken };
     return { ...plan({ ...situation, ...names, broughtUp: this.#broughtUp }), members };
   }
 
   async #begin(step: Step, members: readonly Found[]): Promise<void> {
+    showStep(this.#rollout, step);
     try {
-      for (const [id, machine] of await this.#steps.carryOut(step, members)) this.#view.set(id, machine);
+      for (const [id, machine] of await this.#steps.carryOut(step, members)) this.#observed.set(id, machine);
       if (bringsUp(step)) this.#broughtUp.set(step.name, (this.#broughtUp.get(step.name) ?? 0) + 1);
       if (step.kind === "observe") this.#wanted = { ...this.#wanted, isObserved: true };
       if (step.kind === "release") this.#wanted = { ...this.#wanted, needsRelease: false };
       if (step.kind === "observe" || step.kind === "release") this.#steps.progressed();
+      showStep(this.#rollout, step, { error: undefined });
     } catch (error) {
+      showStep(this.#rollout, step, { error });
       this.#failures.push({ step, error });
     } finally {
       this.#underway.delete(step);
@@ -132,13 +144,16 @@ class Course {
     const { api } = this.#rollout.call;
     // Also after a cancellation, and after the deadline.
     const grace = api.within({ at: api.clock.now() + 10_000, allowed: "10s" });
-    const machines = await this.#view.list(grace).catch(() => (this.#hasBegun ? this.#view.machines : undefined));
+    const machines = await this.#observed
+      .list(grace)
+      .catch(() => (this.#hasBegun ? this.#observed.machines : undefined));
     const [first, ...more] = this.#failures;
     const doing = first?.step === undefined ? "" : `${describe(first.step)}: `;
     const reason = first === undefined ? "No step is left that could go on." : `${doing}${reasonOf(first.error)}`;
     const also = more.length === 0 ? "" : ` ${more.length} more also failed.`;
     const code = first?.error instanceof MachinesError ? first.error.code : "machine-failed";
-    return new RolloutFailure(this.#rollout, { reason: reason + also, code, cause: first?.error }, machines);
+    const steps = this.#failures.flatMap(({ step, error }) => (step ? [{ step, error: reasonOf(error) }] : []));
+    return new RolloutFailure(this.#rollout, { reason: reason + also, code, cause: first?.error, steps }, machines);
   }
 }
 
@@ -174,9 +189,11 @@ export async function destroyAll(call: Call, fleet: FleetKey, wanted: Partial<Fl
     const members = membersOf(machines, fleet, template, undefined);
     await fewAtATime(destroyedAtATime, machines, async (machine) => {
       const member = members.find((one) => one.machine === machine);
+      call.views?.status(machineView(fleet, machine.name ?? machine.id), "destroying");
       if (member) await takeAway(rollout, "destroy", member);
       // The Machine of a release command is no member.
       else await discard(call, keyOf(rollout, machine));
+      call.views?.status(machineView(fleet, machine.name ?? machine.id), "destroyed");
     });
   }
 }

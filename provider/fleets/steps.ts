@@ -34,7 +34,7 @@ import { phaseTag } from "../../api/fleetTags.ts";
 import type { Voice } from "./messages.ts";
 import { bringsUp, type Step } from "./planner.ts";
 import { runRelease } from "./release.ts";
-import { lookEvery } from "./view.ts";
+import { lookEvery } from "./observed.ts";
 import { copyFor, leaveVolume, volumeFor } from "./volumes.ts";
 
 /** The Machines that a step has changed, by id; undefined for those that are gone. */

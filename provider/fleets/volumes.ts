@@ -58,10 +58,15 @@ export const machinesOf = (volumes: readonly Volume[]): Set<string> =>
   );
 
 /** Whether a volume is the fleet's: its id is known, or its name has the mark of this state. */
-export const owns = ({ app, stacks, volumes }: FleetKey, { id, name = "" }: Volume): boolean => {
+export const owns = (fleet: FleetKey, volume: Volume): boolean =>
+  fleet.volumes.has(volume.id) || madeFor(fleet, volume) !== undefined;
+
+/** The Machine that the fleet made a volume for, as its name says with the mark of this state. */
+export function madeFor({ app, stacks }: FleetKey, { name = "" }: Volume): string | undefined {
   const machine = name.slice(0, name.lastIndexOf("_")).replaceAll("_", "-");
-  return volumes.has(id) || stacks.some((stack) => machine !== "" && name === markedName(app, machine, stack));
-};
+  const isMarked = stacks.some((stack) => machine !== "" && name === markedName(app, machine, stack));
+  return isMarked ? machine : undefined;
+}
 
 /** The size of a volume when none is given. */
 const sizeOf = ({ sizeGb = 3 }: Wanted): number => sizeGb;

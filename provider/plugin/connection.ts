@@ -7,10 +7,12 @@ import { checkConnection } from "../core/previewChecks.ts";
 import type { Resource, Values } from "../core/resource.ts";
 import { withoutUndefined } from "../core/values.ts";
 import type { Caller } from "../core/verbs/index.ts";
+import type { Views } from "../core/views.ts";
 import { configFrom, configurationChanges, currentConfiguration, isDefaultProvider } from "./configuration.ts";
 import type { Host } from "./protocol.ts";
 import type { Telling } from "./redaction.ts";
 import type { Subject } from "./spelling.ts";
+import { ViewServer } from "./views.ts";
 
 /** The connection of one provider; the engine starts a process for every configuration. */
 export class Connection {
@@ -23,10 +25,13 @@ export class Connection {
   #hasMoved = false;
   /** Whether the engine can read a resource before each diff. */
   canRefreshFirst = false;
+  /** Whether the engine knows views. */
+  hasViews = false;
   /** Whether this is the provider that the engine makes from the stack's configuration. */
   #isDefault = false;
   /** Whether the program of this run has declared a resource. */
   isDeclaring = false;
+  readonly views = new ViewServer();
   /** Whether the requests belong to a state; `pulumi do` has none. */
   hasState = true;
 
@@ -69,6 +74,7 @@ export class Connection {
     this.hasState = urn?.endsWith("::") !== true;
     this.#cancelled = new AbortController();
     runs.begin();
+    this.views.begin();
     this.isDeclaring = false;
   }
 
@@ -90,7 +96,7 @@ export class Connection {
   }
 
   /** How core is called for a request. @param timeoutSeconds 0 without a limit of the engine */
-  caller(request: Telling & Subject & { getUrn(): string }, timeoutSeconds = 0): Caller {
+  caller(request: Telling & Subject & { getUrn(): string }, timeoutSeconds = 0, views?: Views): Caller {
     const { engine, wording, runs } = this.#host;
     const urn = request.getUrn();
     const warn = (message: string) => engine.warn(urn, wording(request, message));
@@ -106,6 +112,7 @@ export class Connection {
       note: (message) => engine.note(urn, wording(request, message)),
       signal: this.signal,
       timeoutSeconds: timeoutSeconds > 0 ? timeoutSeconds : undefined,
+      views,
       hasMoved: this.#hasMoved,
       // The default provider reads the stack's current one.
       hasStoredConfiguration: !this.#isDefault,

@@ -26,6 +26,7 @@ export function createProvider(host: Host): Provider {
     handshake(request) {
       engine.attach(request.getEngineAddress());
       connection.canRefreshFirst = request.getSupportsRefreshBeforeUpdate();
+      connection.hasViews = request.getSupportsViews();
       const response = new proto.ProviderHandshakeResponse();
       response.setAcceptSecrets(true);
       response.setAcceptOutputs(true);

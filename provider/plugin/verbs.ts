@@ -1,5 +1,6 @@
 // The engine's requests about resources, translated for core, and its answers for the engine.
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import { MachinesError } from "../client/errors.ts";
 import { matches } from "../core/diff.ts";
 import { ownerOf } from "../core/owner.ts";
 import { withheld } from "../core/redaction.ts";
@@ -15,6 +16,7 @@ import type { Host, Provider } from "./protocol.ts";
 import { withoutSecrets, type Telling } from "./redaction.ts";
 import { about, proposalOf, seeded, stateIn } from "./requests.ts";
 import type { Subject } from "./spelling.ts";
+import type { TakesViews, ViewsOf } from "./views.ts";
 
 /** The verbs of resources. */
 export function verbsOf(
@@ -39,28 +41,59 @@ export function verbsOf(
   const noteSecrets = (resource: Resource, ...all: readonly Decoded[]): void => {
     for (const { values, marks } of all) runs.current.noteSecrets(withheld(fieldsIn(resource), values, marks));
   };
+  /** A state that says whose views it has, after a request that has reported them. */
+  const withViews = (state: Values, { views }: verbs.Caller, urn: string): Values => {
+    if (!views) return state;
+    const { viewsOf: _, ...context } = contextOf(state);
+    return { ...state, [CONTEXT]: views.isKept ? { ...context, viewsOf: urn } : context };
+  };
   /** Does work whose failure may leave an object with a state. */
   const partlyFailing = async <T>(
     resource: Resource,
     marks: Marks | undefined,
-    request: Telling & Subject,
+    request: Telling & Subject & { getUrn(): string },
+    caller: verbs.Caller,
     work: () => Promise<T>,
   ): Promise<T> => {
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof verbs.InitializationFailed)) throw error;
-      const state = encoded(resource, error.properties, marks);
+      const state = encoded(resource, withViews(error.properties, caller, request.getUrn()), marks);
       const worded = (text: string) => wording(request, withoutSecrets([state], fieldsIn(resource), text));
       throw initializationFailed(error, state, connection.isRefreshedFirst(resource), worded);
     }
   };
+
+  /** How core is called for a request of a resource that may have views. */
+  const callerWithViews = (
+    request: Telling & Subject & TakesViews & { getTimeout(): number },
+    resource: Resource,
+    marks: Marks | undefined,
+    kind: ViewsOf["kind"] = "change",
+  ): verbs.Caller => {
+    const worded = (message: string) => wording(request, message);
+    const status = (urn: string, message: string) => engine.status(urn, worded(message));
+    const isKept = connection.isConfigured && connection.config.fleetViews;
+    const views = resource.previewViews
+      ? connection.views.of(request, { resource, marks, worded, status, kind, isKept })
+      : undefined;
+    return connection.caller(request, request.getTimeout(), views);
+  };
+
+  /** Whether an update has to bring the views of a resource into the state, or to remove them. A refresh does not. */
+  const mustReport = ({ previewViews }: Resource, state: Values): boolean =>
+    previewViews !== undefined &&
+    connection.isDeclaring &&
+    connection.hasViews &&
+    connection.config.fleetViews !== (contextOf(state).viewsOf !== undefined);
 
   return {
     async check(request) {
       const { resource, urn, name } = about(request);
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
       connection.isDeclaring = true;
+      connection.views.declare(urn);
       noteSecrets(resource, olds, news);
       const { inputs, problems } = await verbs.check(
         resource,
@@ -86,6 +119,7 @@ export function verbsOf(
       const { resource, urn, name } = about(request);
       await connection.requireService();
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
+      refuseRenamed(olds.values, urn);
       const state = ownedState(olds.values, urn, name);
       const wanted = owned(news.values, urn, name);
       const found = await verbs.diff(resource, request.getId(), state, wanted, connection.caller(request));
@@ -99,7 +133,8 @@ export function verbsOf(
         .filter((path) => !changes.some((change) => matches(change.path, path)))
         .map((path) => ({ path, kind: "update", replaces: false }) as const);
       const response = diffResponse([...changes, ...sealed], found.deleteBeforeReplace);
-      if (found.mustRewrite) response.setChanges(proto.DiffResponse.DiffChanges.DIFF_SOME);
+      if (found.mustRewrite || mustReport(resource, olds.values))
+        response.setChanges(proto.DiffResponse.DiffChanges.DIFF_SOME);
       return response;
     },
 
@@ -108,19 +143,20 @@ export function verbsOf(
       const { values, marks } = decode(request.getProperties());
       noteSecrets(resource, { values, marks });
       const inputs = owned(values, urn, name);
+      const caller = callerWithViews(request, resource, marks);
       const response = new proto.CreateResponse();
       if (request.getPreview()) {
-        const { id = "", state } = await verbs.previewCreate(resource, inputs, connection.caller(request));
+        const { id = "", state } = await verbs.previewCreate(resource, inputs, caller);
         response.setId(id);
         response.setProperties(encodedInputs(resource, state, marks));
         return response;
       }
-      const created = await partlyFailing(resource, marks, request, () =>
-        verbs.create(resource, inputs, connection.caller(request, request.getTimeout())),
+      const created = await partlyFailing(resource, marks, request, caller, () =>
+        verbs.create(resource, inputs, caller),
       );
       noteSecrets(resource, { values: created.state, marks });
       response.setId(created.id);
-      response.setProperties(encoded(resource, created.state, marks));
+      response.setProperties(encoded(resource, withViews(created.state, caller, urn), marks));
       response.setRefreshBeforeUpdate(connection.isRefreshedFirst(resource));
       return response;
     },
@@ -133,17 +169,24 @@ export function verbsOf(
       const known = Object.keys(properties.values).some((key) => properties.values[key] !== undefined);
       const state = known ? ownedState(properties.values, urn, name) : undefined;
       const id = request.getId();
-      const found = await verbs.read(resource, id, state, connection.caller(request, request.getTimeout()));
+      const marks = mergedMarks(properties.marks, given.marks);
+      const kind = known ? "refresh" : "import or get";
+      const caller = callerWithViews(request, resource, marks, kind);
+      const found = await verbs.read(resource, id, state, caller);
       const response = new proto.ReadResponse();
       if (!found && !state) throw verbs.notFound(resource, id);
+      // A view that stayed would make the state invalid.
+      if (!found) await caller.views?.publish(caller.views.old.map((old) => ({ op: "delete", old })));
       if (!found) return response;
-      const marks = mergedMarks(properties.marks, given.marks);
       noteSecrets(resource, { values: found.state, marks });
       // A refresh adds no owner to a state without one: it would show as a change of a resource that a program only
       // reads.
       const encodedState = contextOf(properties.values).owner === undefined ? encodedInputs : encoded;
       response.setId(found.id);
-      response.setProperties(encodedState(resource, found.state, marks));
+      // A refresh adds no views to a state without any.
+      const isReported = !known || caller.views?.isKept === false;
+      const stored = isReported ? withViews(found.state, caller, urn) : found.state;
+      response.setProperties(encodedState(resource, stored, marks));
       response.setInputs(encodedInputs(resource, found.inputs, marks));
       // A resource that a program only reads has no state id, and is read in every run anyway.
       const isOwn = contextOf(properties.values).stack !== undefined;
@@ -157,27 +200,47 @@ export function verbsOf(
       noteSecrets(resource, olds, news);
       const [old, inputs] = [ownedState(olds.values, urn, name), owned(news.values, urn, name)];
       const marks = marksOver(olds, news);
+      const caller = callerWithViews(request, resource, marks);
       const response = new proto.UpdateResponse();
       if (request.getPreview()) {
-        const state = await verbs.previewUpdate(resource, old, inputs, connection.caller(request));
+        const state = await verbs.previewUpdate(resource, old, inputs, caller);
         response.setProperties(encodedInputs(resource, state, marks));
         return response;
       }
       // A partial change leaves earlier values in place, and their secrets stay secret.
-      const state = await partlyFailing(resource, mergedMarks(marks, olds.marks), request, () =>
-        verbs.update(resource, request.getId(), old, inputs, connection.caller(request, request.getTimeout())),
+      const state = await partlyFailing(resource, mergedMarks(marks, olds.marks), request, caller, () =>
+        verbs.update(resource, request.getId(), old, inputs, caller),
       );
       noteSecrets(resource, { values: state, marks });
-      response.setProperties(encoded(resource, state, marks));
+      response.setProperties(encoded(resource, withViews(state, caller, urn), marks));
       response.setRefreshBeforeUpdate(connection.isRefreshedFirst(resource));
       return response;
     },
 
     async delete(request) {
       const { resource, urn, name } = about(request);
-      const state = ownedState(decode(request.getProperties()).values, urn, name);
-      await verbs.remove(resource, request.getId(), state, connection.caller(request, request.getTimeout()));
+      const { values, marks } = decode(request.getProperties());
+      const state = ownedState(values, urn, name);
+      const caller = callerWithViews(request, resource, marks);
+      await verbs.remove(resource, request.getId(), state, caller);
+      // A view that stayed would make the state invalid. Those of its replacement have the same URN, and stay.
+      if (!connection.views.isDeclared(urn))
+        await caller.views?.publish(caller.views.old.map((old) => ({ op: "delete", old })));
       return undefined;
     },
   };
+}
+
+/**
+ * Refuses a resource with views that an alias has renamed: the engine (3.274) would leave its views in the state with the old
+ * URN, and then fail every update that deletes it.
+ */
+function refuseRenamed(state: Values, urn: string): void {
+  const { viewsOf = urn } = contextOf(state);
+  if (viewsOf === urn) return;
+  const [, , , name = ""] = viewsOf.split("::");
+  throw new MachinesError(
+    "refused",
+    `an alias renames the Fleet ${JSON.stringify(name)}, and the state has its Machines as resources, which the engine cannot rename. Set machines:fleetViews to false, run pulumi refresh, and rename it then; afterwards set it to true again.`,
+  );
 }

@@ -36,6 +36,7 @@ export class Provider extends pulumi.ProviderResource {
         {
             resourceInputs["allowMissingApps"] = pulumi.output(args?.allowMissingApps).apply(JSON.stringify);
             resourceInputs["endpoint"] = args?.endpoint;
+            resourceInputs["fleetViews"] = pulumi.output(args?.fleetViews).apply(JSON.stringify);
             resourceInputs["leaseHeader"] = args?.leaseHeader;
             resourceInputs["maxUnavailable"] = args?.maxUnavailable;
             resourceInputs["minHealthySeconds"] = pulumi.output(args?.minHealthySeconds).apply(JSON.stringify);
@@ -63,6 +64,10 @@ export interface ProviderArgs {
      * Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
      */
     endpoint?: pulumi.Input<string | undefined>;
+    /**
+     * Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`. Environment: `MACHINES_FLEET_VIEWS`. Default: `false`.
+     */
+    fleetViews?: pulumi.Input<boolean | undefined>;
     /**
      * Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
      */

@@ -73,6 +73,8 @@ export interface InCheckpoint extends StateOf {
   readonly modified: string;
   /** Whether its deletion is pending. */
   readonly delete?: boolean;
+  /** URN of the resource that it is a part of. */
+  readonly viewOf?: string;
 }
 
 /** The runtime of a program that was compiled before: Pulumi does not load a compiler in each run. */

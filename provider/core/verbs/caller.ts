@@ -6,6 +6,7 @@ import type { Place } from "../../client/existence.ts";
 import type { Checker } from "../previewChecks.ts";
 import { contextOf, type Call, type Resource, type Values } from "../resource.ts";
 import type { Run } from "../run/run.ts";
+import type { Views } from "../views.ts";
 
 /** How a binding calls core. */
 export interface Caller {
@@ -23,6 +24,8 @@ export interface Caller {
   readonly hasMoved?: boolean;
   /** Whether the engine may pass configuration that the last `up` stored. */
   readonly hasStoredConfiguration?: boolean;
+  /** The views of the resource; undefined if the engine has none, or the binding cannot report them. */
+  readonly views?: Views | undefined;
 }
 
 /** The App or cluster that contains an object, or is the object. */
@@ -43,7 +46,7 @@ export function callOf(
   const seconds =
     caller.timeoutSeconds ??
     (nanoseconds === undefined ? (verb === "read" ? 2 : (resource.minutes[verb] ?? 10)) * 60 : nanoseconds / 1e9);
-  const { api, run, progress, warn, signal } = caller;
+  const { api, run, progress, warn, signal, views } = caller;
   const deadline: Deadline = {
     at: api.clock.now() + seconds * 1000,
     allowed: formatDuration(seconds * 1e9),
@@ -51,7 +54,7 @@ export function callOf(
     requests: Math.ceil(1000 + 4 * seconds),
     signal,
   };
-  return { api: api.within(deadline), run, progress, warn };
+  return { api: api.within(deadline), run, progress, warn, views };
 }
 
 /** How a caller asks the service for what only it knows. */

@@ -1,7 +1,7 @@
 // Previews of create and update. They send only reads.
 import { MachinesError } from "../../client/errors.ts";
 import { predictCreate, predictUpdate, type Predicted } from "../predict.ts";
-import { runPreviewChecks } from "../previewChecks.ts";
+import { patient, runPreviewChecks } from "../previewChecks.ts";
 import { contextOf, type Resource, type Values } from "../resource.ts";
 import { located, pathText } from "../values.ts";
 import { asking, type Caller } from "./caller.ts";
@@ -13,6 +13,7 @@ export async function previewCreate(resource: Resource, inputs: Values, caller: 
   const { owner } = contextOf(inputs);
   guards.refuseReplacement(resource, inputs);
   await refuseFindings(resource, program.inputsInState(owner), inputs, caller);
+  await publishViews(resource, inputs, caller);
   const { id, state } = predictCreate(resource, inputs);
   // A call that depends on the id of an object that does not exist yet must not run. This mainly concerns functions.
   const known = program.isInState(owner) ? id : undefined;
@@ -24,6 +25,7 @@ export async function previewCreate(resource: Resource, inputs: Values, caller: 
 export async function previewUpdate(resource: Resource, old: Values, inputs: Values, caller: Caller): Promise<Values> {
   await refuseFindings(resource, old, inputs, caller);
   warnOf(resource, old, inputs, caller.warn);
+  await publishViews(resource, inputs, caller);
   return predictUpdate(resource, old, inputs);
 }
 
@@ -40,4 +42,15 @@ async function refuseFindings(resource: Resource, olds: Values, inputs: Values, 
       problems.find(({ code }) => code)?.code ?? "invalid-input",
       problems.map(({ path, message }) => located(path, message)).join("; "),
     );
+}
+
+/** Reports how the views of the resource will change. A service that does not answer is warned of with the findings. */
+async function publishViews(resource: Resource, inputs: Values, { api, run, signal, views }: Caller): Promise<void> {
+  if (resource.previewViews === undefined || views === undefined) return;
+  const around = { api: patient(api.within({ ...api.deadline, signal })), owner: contextOf(inputs).owner, run };
+  const steps = await resource.previewViews(inputs, views.old, around).catch((error: unknown) => {
+    if (signal?.aborted || !(error instanceof MachinesError)) throw error;
+    return [];
+  });
+  await views.publish(steps);
 }

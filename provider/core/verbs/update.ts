@@ -48,7 +48,7 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
   const found = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, context);
   warnOf(resource, old, inputs, caller.warn);
   // The program's inputs override the stored state, because an input may change how the update is done.
-  if (!isWork(resource, old, inputs)) return found({});
+  if (!isWork(resource, old, inputs) && !mustReport(caller, old)) return found({});
   try {
     const call = callOf(resource, "update", inputs, caller);
     const update = () =>
@@ -74,6 +74,10 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
  */
 const isWork = (resource: Resource, old: Values, inputs: Values): boolean =>
   contextOf(old).unfinished === true || sentChanges(resource, old, inputs).length > 0;
+
+/** Whether the views of the resource are to come into the state, or to leave it. */
+const mustReport = ({ views }: Caller, old: Values): boolean =>
+  views !== undefined && views.isKept !== (contextOf(old).viewsOf !== undefined);
 
 /** Computed inputs that the program no longer sets keep their previous values (R1). */
 const noLongerSet = (resource: Resource, old: Values, inputs: Values): Values =>

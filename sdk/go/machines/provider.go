@@ -40,6 +40,8 @@ type providerArgs struct {
 	AllowMissingApps *bool `pulumi:"allowMissingApps"`
 	// Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
 	Endpoint *string `pulumi:"endpoint"`
+	// Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`. Environment: `MACHINES_FLEET_VIEWS`. Default: `false`.
+	FleetViews *bool `pulumi:"fleetViews"`
 	// Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
 	LeaseHeader *string `pulumi:"leaseHeader"`
 	// How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
@@ -64,6 +66,8 @@ type ProviderArgs struct {
 	AllowMissingApps pulumi.BoolPtrInput
 	// Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
 	Endpoint pulumi.StringPtrInput
+	// Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`. Environment: `MACHINES_FLEET_VIEWS`. Default: `false`.
+	FleetViews pulumi.BoolPtrInput
 	// Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
 	LeaseHeader pulumi.StringPtrInput
 	// How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.

@@ -30,6 +30,17 @@ Object.defineProperty(exports, "endpoint", {
 });
 
 /**
+ * Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`.
+ */
+export declare const fleetViews: boolean;
+Object.defineProperty(exports, "fleetViews", {
+    get() {
+        return __config.getObject<boolean>("fleetViews") ?? (utilities.getEnvBoolean("MACHINES_FLEET_VIEWS") || false);
+    },
+    enumerable: true,
+});
+
+/**
  * Name of the header that carries a lease's nonce. Some platforms use another name.
  */
 export declare const leaseHeader: string;

@@ -37,6 +37,19 @@ func GetEndpoint(ctx *pulumi.Context) string {
 	return value
 }
 
+// Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`.
+func GetFleetViews(ctx *pulumi.Context) bool {
+	v, err := config.TryBool(ctx, "machines:fleetViews")
+	if err == nil {
+		return v
+	}
+	var value bool
+	if d := internal.GetEnvOrDefault(false, internal.ParseEnvBool, "MACHINES_FLEET_VIEWS"); d != nil {
+		value = d.(bool)
+	}
+	return value
+}
+
 // Name of the header that carries a lease's nonce. Some platforms use another name.
 func GetLeaseHeader(ctx *pulumi.Context) string {
 	v, err := config.Try(ctx, "machines:leaseHeader")

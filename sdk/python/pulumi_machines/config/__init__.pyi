@@ -24,6 +24,11 @@ endpoint: Optional[str]
 Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names.
 """
 
+fleetViews: bool
+"""
+Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`.
+"""
+
 leaseHeader: str
 """
 Name of the header that carries a lease's nonce. Some platforms use another name.

@@ -35,6 +35,13 @@ class _ExportableConfig(types.ModuleType):
         return __config__.get('endpoint') or _utilities.get_env('MACHINES_ENDPOINT')
 
     @_builtins.property
+    def fleet_views(self) -> bool:
+        """
+        Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`.
+        """
+        return __config__.get_bool('fleetViews') or (_utilities.get_env_bool('MACHINES_FLEET_VIEWS') or False)
+
+    @_builtins.property
     def lease_header(self) -> str:
         """
         Name of the header that carries a lease's nonce. Some platforms use another name.

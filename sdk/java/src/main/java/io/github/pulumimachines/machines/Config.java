@@ -27,6 +27,13 @@ public final class Config {
         return Codegen.stringProp("endpoint").config(config).env("MACHINES_ENDPOINT").get();
     }
 /**
+ * Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`.
+ * 
+ */
+    public Optional<Boolean> fleetViews() {
+        return Codegen.booleanProp("fleetViews").config(config).env("MACHINES_FLEET_VIEWS").def(false).get();
+    }
+/**
  * Name of the header that carries a lease&#39;s nonce. Some platforms use another name.
  * 
  */

@@ -48,6 +48,21 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
+     * Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`. Environment: `MACHINES_FLEET_VIEWS`. Default: `false`.
+     * 
+     */
+    @Import(name="fleetViews", json=true)
+    private @Nullable Output<Boolean> fleetViews;
+
+    /**
+     * @return Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`. Environment: `MACHINES_FLEET_VIEWS`. Default: `false`.
+     * 
+     */
+    public Optional<Output<Boolean>> fleetViews() {
+        return Optional.ofNullable(this.fleetViews);
+    }
+
+    /**
      * Name of the header that carries a lease&#39;s nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
      * 
      */
@@ -172,6 +187,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
     private ProviderArgs(ProviderArgs $) {
         this.allowMissingApps = $.allowMissingApps;
         this.endpoint = $.endpoint;
+        this.fleetViews = $.fleetViews;
         this.leaseHeader = $.leaseHeader;
         this.maxUnavailable = $.maxUnavailable;
         this.minHealthySeconds = $.minHealthySeconds;
@@ -240,6 +256,27 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
          */
         public Builder endpoint(String endpoint) {
             return endpoint(Output.of(endpoint));
+        }
+
+        /**
+         * @param fleetViews Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`. Environment: `MACHINES_FLEET_VIEWS`. Default: `false`.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder fleetViews(@Nullable Output<Boolean> fleetViews) {
+            $.fleetViews = fleetViews;
+            return this;
+        }
+
+        /**
+         * @param fleetViews Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`. Environment: `MACHINES_FLEET_VIEWS`. Default: `false`.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder fleetViews(Boolean fleetViews) {
+            return fleetViews(Output.of(fleetViews));
         }
 
         /**

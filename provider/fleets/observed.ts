@@ -8,7 +8,7 @@ import { lookAt, type FleetKey } from "./members.ts";
 export const lookEvery = 1000;
 
 /** The Machines of a fleet during a rollout. */
-export class View {
+export class Observed {
   readonly #call: Call;
   readonly #fleet: FleetKey;
   #machines = new Map<string, Machine>();
