@@ -30,7 +30,7 @@ import { keyOf, knowVolumes, roll, servingIds, toLive } from "./roll.ts";
 import { destroyAll } from "./rollout.ts";
 import { planStandbys } from "./standbys.ts";
 import { validate } from "./validation.ts";
-import { publishViews, withViews } from "./views.ts";
+import { publishViews, reportingViews } from "./views.ts";
 import { adoptVolumes, mountedByName, volumesIn } from "./volumes.ts";
 
 /** Outputs that say how a rollout has ended, and what the fleet has. */
@@ -160,7 +160,7 @@ export const fleet = defineResource({
     if (owner !== undefined)
       await journal.write({ owner, op, endpoint: config.endpoint, place: app, name, at: clock.now() });
     const update = () => roll({ call, fleet: key, wanted, template: wanted }, undefined);
-    return withViews(call, key, { hasVolumes: wanted.volume !== undefined }, update);
+    return reportingViews(call, key, { hasVolumes: wanted.volume !== undefined }, update);
   },
 
   async read({ id, state, ...call }) {
@@ -219,14 +219,14 @@ export const fleet = defineResource({
   async update({ id, inputs: wanted, old, owner, ...call }) {
     const key = keyOf(call, id, owner, old);
     const about = { hasVolumes: wanted.volume !== undefined, fields: differingFields(old.config, wanted.config) };
-    return withViews(call, key, about, () => roll({ call, fleet: key, wanted, template: wanted }, old));
+    return reportingViews(call, key, about, () => roll({ call, fleet: key, wanted, template: wanted }, old));
   },
 
   async delete({ id, state, owner, ...call }) {
     const key = keyOf(call, id, owner, state);
     await knowVolumes(call.api, key, state, await fleetMachines(call.api, key));
     if (state.volume) adoptVolumes(key, state.volume);
-    await withViews(call, key, { hasVolumes: false }, () => destroyAll(call, key, state));
+    await reportingViews(call, key, { hasVolumes: false }, () => destroyAll(call, key, state));
   },
 });
 

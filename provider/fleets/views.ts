@@ -107,7 +107,7 @@ function differences(was: View, is: View, fields: readonly string[]): string[] {
  * Does work that changes a fleet, and reports afterwards how its views have changed, also if the work failed.
  * @param has whether its Machines have volumes @param fields of the configuration that change
  */
-export async function withViews<T>(
+export async function reportingViews<T>(
   call: Call,
   fleet: FleetKey,
   { hasVolumes, fields = [] }: { readonly hasVolumes: boolean; readonly fields?: readonly string[] },

@@ -133,7 +133,9 @@ export class ViewServer {
     const key = JSON.stringify([owner, type, name]);
     const before = this.#reported.get(key);
     if (before === "there" || (before === "gone" && op !== "create")) return false;
-    if (error === undefined) this.#reported.set(key, op === "delete" ? "gone" : "there");
+    // A failed deletion may be repeated.
+    if (op !== "delete") this.#reported.set(key, "there");
+    else if (error === undefined) this.#reported.set(key, "gone");
     return true;
   }
 

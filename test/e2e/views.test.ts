@@ -154,11 +154,15 @@ describe("the Machines of a fleet as resources", () => {
   });
 });
 
-thoroughTest("the volumes of a fleet are listed as its Machines are", async () => {
+thoroughTest("the volumes of a fleet are listed as its Machines are, and a secret image stays secret", async () => {
   const app = "stored";
-  const stack = await stackOf(app, { volume: "true" });
+  const image = "c4n4ry-image/in-a-registry";
+  const stack = await stackOf(app, { volume: "true", image });
+  stack.program(stack.read().replace('settings.require("image")', 'pulumi.secret(settings.require("image"))'));
   expect(Object.keys(await planned(stack))).toEqual(expect.arrayContaining(names));
-  expect(counts(await stack.up())).toEqual({ created: 9 });
+  const output = await stack.up();
+  expect(counts(output)).toEqual({ created: 9 });
+  expect(output + JSON.stringify(stack.resources())).not.toContain(image);
   expect(viewsIn(stack)[volume(app, "web-ams-1")]).toMatchObject({ region: "ams", sizeGb: 1 });
   expect(counts(await stack.up())).toEqual({ unchanged: 9 });
   expect(counts(await stack.destroy())).toEqual({ deleted: 9 });
