@@ -160,7 +160,7 @@ export const fleet = defineResource({
     if (owner !== undefined)
       await journal.write({ owner, op, endpoint: config.endpoint, place: app, name, at: clock.now() });
     const update = () => roll({ call, fleet: key, wanted, template: wanted }, undefined);
-    return reportingViews(call, key, { hasVolumes: wanted.volume !== undefined }, update);
+    return reportingViews(call, key, { hasVolumes: wanted.volume !== undefined, isNew: true }, update);
   },
 
   async read({ id, state, ...call }) {

@@ -4,6 +4,7 @@ import { bareId } from "../../api/names.ts";
 import { messageOf } from "../client/errors.ts";
 import type { Volume } from "../client/listCache.ts";
 import { versionOf, type Machine } from "../client/machine.ts";
+import { PartialStateError } from "../core/partialState.ts";
 import type { Call } from "../core/resource.ts";
 import { equal, withoutUndefined } from "../core/values.ts";
 import type { View, ViewStep } from "../core/views.ts";
@@ -70,6 +71,16 @@ interface Done {
   readonly fields: readonly string[];
 }
 
+/** A fleet that is changed. */
+interface Changing {
+  /** Whether its Machines have volumes. */
+  readonly hasVolumes: boolean;
+  /** Whether no state has it yet. */
+  readonly isNew?: boolean;
+  /** Fields of the configuration that change. */
+  readonly fields?: readonly string[];
+}
+
 const idOf = ({ outputs: { id } }: View): string => (typeof id === "string" ? bareId(id) : "");
 
 /** How the views have changed. Those of another fleet that the same resource had before are left as they are. Pure. */
@@ -104,13 +115,13 @@ function differences(was: View, is: View, fields: readonly string[]): string[] {
 }
 
 /**
- * Does work that changes a fleet, and reports afterwards how its views have changed, also if the work failed.
- * @param has whether its Machines have volumes @param fields of the configuration that change
+ * Does work that changes a fleet, and reports afterwards how its views have changed, also if the work failed. A fleet that failed
+ * without a state has none: the engine would keep them without their fleet.
  */
 export async function reportingViews<T>(
   call: Call,
   fleet: FleetKey,
-  { hasVolumes, fields = [] }: { readonly hasVolumes: boolean; readonly fields?: readonly string[] },
+  { hasVolumes, isNew = false, fields = [] }: Changing,
   work: () => Promise<T>,
 ): Promise<T> {
   const { views } = call;
@@ -134,7 +145,7 @@ export async function reportingViews<T>(
     await report([]);
     return result;
   } catch (error) {
-    await report(failuresIn(error));
+    if (!isNew || error instanceof PartialStateError) await report(failuresIn(error));
     throw error;
   }
 }
