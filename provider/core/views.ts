@@ -14,8 +14,8 @@ export interface View {
 
 /** How one view changes in a request. */
 export interface ViewStep {
-  /** `read`: it existed before, and the state gets it now. `same`: something was done with it, and it is as before. */
-  readonly op: "same" | "create" | "update" | "delete" | "read";
+  /** `read`: it existed before, and the state gets it now. */
+  readonly op: "create" | "update" | "delete" | "read";
   /** As the state has it; undefined if it has none. */
   readonly old?: View | undefined;
   /** As it is afterwards; undefined if it is gone. */
@@ -36,4 +36,6 @@ export interface Views {
   status(view: Pick<View, "type" | "name">, message: string): void;
   /** Reports how the views change: one step for each, and once in a request, because the engine cannot correct a step. */
   publish(steps: readonly ViewStep[]): Promise<void>;
+  /** Reports that all are gone with their resource: one that stayed would make the state invalid. */
+  remove(): Promise<void>;
 }

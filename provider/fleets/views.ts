@@ -1,5 +1,5 @@
 // The Machines and volumes of a fleet as views: the engine shows them below the fleet, and keeps them in its state. Only the
-// end of an update says what became of each, because a rollout may go back: until then, each has a line of progress.
+// end of an update shows its result, because a rollout may go back: until then, each has a line of progress.
 import { bareId } from "../../api/names.ts";
 import { messageOf } from "../client/errors.ts";
 import type { Volume } from "../client/listCache.ts";
@@ -34,7 +34,7 @@ interface Objects {
   readonly volumes: readonly Volume[];
 }
 
-/** The views of what a fleet has. While the host of a Machine cannot be reached, its image is that of the last view. */
+/** The views of a fleet. While the host of a Machine cannot be reached, its image is the one in the state. */
 function viewsOf(fleet: FleetKey, { machines, volumes }: Objects, old: readonly View[]): View[] {
   const { app } = fleet;
   const ofMachines = machines.map((machine): View => {
@@ -63,7 +63,7 @@ const before = (views: readonly View[], { type, name }: Pick<View, "type" | "nam
 
 /** What an update did. */
 interface Done {
-  /** Ids of what the state knew before. */
+  /** Ids in the state before the update. */
   readonly known: ReadonlySet<string>;
   /** The steps that failed, and why. */
   readonly failures: RolloutFailure["steps"];

@@ -175,8 +175,7 @@ export function verbsOf(
       const found = await verbs.read(resource, id, state, caller);
       const response = new proto.ReadResponse();
       if (!found && !state) throw verbs.notFound(resource, id);
-      // A view that stayed would make the state invalid.
-      if (!found) await caller.views?.publish(caller.views.old.map((old) => ({ op: "delete", old })));
+      if (!found) await caller.views?.remove();
       if (!found) return response;
       noteSecrets(resource, { values: found.state, marks });
       // A refresh adds no owner to a state without one: it would show as a change of a resource that a program only
@@ -223,9 +222,8 @@ export function verbsOf(
       const state = ownedState(values, urn, name);
       const caller = callerWithViews(request, resource, marks);
       await verbs.remove(resource, request.getId(), state, caller);
-      // A view that stayed would make the state invalid. Those of its replacement have the same URN, and stay.
-      if (!connection.views.isDeclared(urn))
-        await caller.views?.publish(caller.views.old.map((old) => ({ op: "delete", old })));
+      // The views of its replacement have the same URN, and stay.
+      if (!connection.views.isDeclared(urn)) await caller.views?.remove();
       return undefined;
     },
   };

@@ -34,7 +34,6 @@ export interface ViewsOf {
 }
 
 const ops = {
-  same: proto.ViewStep.Op.SAME,
   create: proto.ViewStep.Op.CREATE,
   update: proto.ViewStep.Op.UPDATE,
   delete: proto.ViewStep.Op.DELETE,
@@ -108,19 +107,22 @@ export class ViewServer {
       return step.setError(printable(worded(error))).setStatus(after ? PARTIAL_FAILURE : OK);
     };
     const gone = old.map((view): ViewStep => ({ op: "delete", old: view }));
+    const report = async (steps: readonly ViewStep[]): Promise<void> => {
+      const first = kind === "refresh" ? steps : steps.filter((step) => this.#isFirst(urn, step));
+      if (first.length === 0) return;
+      const client = this.#at(address);
+      const message = new proto.PublishViewStepsRequest().setToken(token).setStepsList(first.map(stepOf));
+      await promisify<status.PublishViewStepsRequest, unknown>(client.publishViewSteps.bind(client))(message);
+    };
     return {
       ...{ isKept, old },
       status: (view, message) => status(urnOf(urn, view.type, prefix + view.name), message),
       publish: async (found) => {
         // An import and a get send the same request, and the state keeps what a program gets without its views.
         if (kind === "import or get" && !this.isDeclared(urn)) return;
-        const steps = isKept ? found : gone;
-        const first = kind === "refresh" ? steps : steps.filter((step) => this.#isFirst(urn, step));
-        if (first.length === 0) return;
-        const client = this.#at(address);
-        const message = new proto.PublishViewStepsRequest().setToken(token).setStepsList(first.map(stepOf));
-        await promisify<status.PublishViewStepsRequest, unknown>(client.publishViewSteps.bind(client))(message);
+        await report(isKept ? found : gone);
       },
+      remove: () => report(gone),
     };
   }
 

@@ -183,7 +183,7 @@ describe.runIf(hasOwnEngines)("members on two engines", () => {
     expect(await stateOf(second, id)).toBe("started");
   });
 
-  test("a promoted member starts the Machines again, with image, secrets and env; volumes begin empty, as it was told", async () => {
+  test("a promoted member starts the Machines again, with image, secrets and env; its volumes are empty, as announced", async () => {
     const { service, first, second, dataId } = await onTwo();
     const call = callOf(second);
     await call("POST", "/apps/web/secrets", { values: { SECRET: "kept" } });
