@@ -5,6 +5,7 @@ import type { Delays } from "./time/delays.ts";
 import type { StoredConfig } from "./store/storedConfig.ts";
 import type { Timers } from "./time/timers.ts";
 import type { Waits } from "./time/waits.ts";
+import type { History } from "./history/history.ts";
 import type { Ids, RandomBytes } from "./ids.ts";
 import type { Region } from "./runtime/regions.ts";
 import type { CertificateIssuer } from "./runtime/certificateIssuer.ts";
@@ -55,6 +56,8 @@ export interface Context {
   readonly machineRows: BoundedCache<MachineRow>;
   /** Host names at which clients reach the API, in lower case, besides those of this computer. */
   readonly ownNames: ReadonlySet<string>;
+  /** What was asked, what happened, and rollouts. */
+  readonly history: History;
   readonly log: Pick<FastifyBaseLogger, "info" | "warn" | "error">;
   /** Records in the audit that something happened to an App without a request of its organization. */
   note(note: Note): void;

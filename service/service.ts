@@ -14,6 +14,7 @@ import { Sessions, type ConsoleMode } from "./console/sessions.ts";
 import { addCodeRoutes } from "./console/codeRoutes.ts";
 import { Faults } from "./faults/faults.ts";
 import { hostsOf, type HostParts } from "./hosts.ts";
+import { History, type Bounds } from "./history/history.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
 import { followClock, followSince } from "./lifecycle/clockJump.ts";
@@ -30,6 +31,7 @@ import type { Changes } from "./console/changes.ts";
 import { sendPage } from "./console/page.ts";
 import type { Past } from "./console/past.ts";
 import { addConsole } from "./console/routes.ts";
+import { addHistoryRoutes } from "./http/historyRoutes.ts";
 import { addLocalRoutes } from "./http/localRoutes.ts";
 import { addMetaRoutes } from "./http/metaRoutes.ts";
 import { proxyLimits, type ProxyLimits } from "./proxy/limits.ts";
@@ -97,6 +99,8 @@ export interface ServiceOptions {
   readonly log?: LogStream;
   /** Records 100,000 requests from the start. Default: 10,000 for the console; 100,000 once there is an admin listener. */
   readonly audit?: boolean;
+  /** How much history is kept. Default: a million entries and 90 days; 10,000 entries in memory. `off`: none. */
+  readonly history?: Partial<Bounds> | "off";
   /** Whether there is a console at `/`, and whether it may also operate Machines. Default: `read`. */
   readonly console?: ConsoleMode;
   /** Makes it the leader of several members, which has its folder already. */
@@ -249,6 +253,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const isValid = (request: FastifyRequest): boolean =>
       senderOf({ context, tokens, sessions }, request) !== undefined;
     addLocalRoutes(app, context, proxy, isValid);
+    addHistoryRoutes(app, context);
     const changes: Changes | undefined =
       sessions &&
       addConsole(app, {
@@ -290,6 +295,7 @@ export function createService(options: ServiceOptions = {}): Service {
       await context.runtime.close?.();
       await context.postgres.close?.();
       store.close();
+      await context.history.close();
       mark?.close();
       lock?.release();
     };
@@ -346,6 +352,12 @@ function createContext(parts: Parts): Context {
     region.code,
     { ...region, capacity: capacityOf(options.capacity?.[region.code] ?? region.capacity) },
   ]);
+  const history = new History({
+    folder,
+    bounds: options.history,
+    now: () => clock.now(),
+    failed: (reason) => log.error({ reason }, "the history"),
+  });
   const resolver = options.dns === undefined ? undefined : createResolver(options.dns);
   const hosts = hostsOf({ ...parts, timers, resolver, context: () => context });
   const runtime = (options.runtime ?? simulated)(hosts.runtime);
@@ -384,6 +396,7 @@ function createContext(parts: Parts): Context {
       16 * mi,
     ),
     ownNames: new Set(namesIn(options.allowHosts ?? [])),
+    history,
     log,
     note: (what) => {
       const add = (): void => audit().addNote(what, clock.now());

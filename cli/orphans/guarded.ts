@@ -27,6 +27,7 @@ export function guarded(api: Api, check: () => Promise<void>): Api {
   return Object.assign(byGroup(methodsOf), {
     ...{ config, clock, deadline, session },
     within: (other: Api["deadline"]) => guarded(api.within(other), check),
+    reportRollout: (report: Parameters<Api["reportRollout"]>[0]) => api.reportRollout(report),
     close: () => api.close(),
   });
 }

@@ -7,6 +7,7 @@ import type { Config } from "./config.ts";
 import { MachinesError } from "./errors.ts";
 import type { ClientParts } from "./handler.ts";
 import { call, handlers } from "./request.ts";
+import { sendReport, type RolloutReport } from "./rollouts.ts";
 import { newConnection, newSession, type Connection, type Session } from "./session.ts";
 
 type Contract = typeof contract;
@@ -41,6 +42,8 @@ export interface Api extends Methods {
   readonly session: Session;
   /** The same service with another deadline. */
   within(deadline: Deadline): Api;
+  /** Reports a rollout to a service that shows rollouts. It never fails. */
+  reportRollout(report: RolloutReport): Promise<void>;
   /** Closes idle connections; requests in progress continue. */
   close(): Promise<void>;
 }
@@ -64,6 +67,7 @@ export function createApi(parts: ClientParts, connection: Connection = newConnec
       deadline,
       session,
       within: bind,
+      reportRollout: (report: RolloutReport) => sendReport(parts, session, report),
       close: () => parts.transport.close(),
     });
   };

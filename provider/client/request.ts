@@ -9,6 +9,8 @@ import type { Deadline } from "./clock.ts";
 import { MachinesError } from "./errors.ts";
 import type { ClientParts, Handler } from "./handler.ts";
 import { askerHeader } from "./asker.ts";
+import { updateHeader } from "./update.ts";
+import { noteRollouts } from "./rollouts.ts";
 import { withParsing } from "./parse.ts";
 import { withRateLimit } from "./rateLimiter.ts";
 import { withRetries } from "./retry.ts";
@@ -31,7 +33,10 @@ export const handlers = (parts: ClientParts, session: Session): Handler<unknown>
           withRetries(
             parts,
             session,
-            noteOutcomes(session.circuitBreaker, withRateLimit(session.rateLimiter, parts.clock, send(parts))),
+            noteOutcomes(
+              session.circuitBreaker,
+              noteRollouts(session, withRateLimit(session.rateLimiter, parts.clock, send(parts))),
+            ),
           ),
         ),
       ),
@@ -111,6 +116,7 @@ function headersOf(
     authorization: `Bearer ${token}`,
     "user-agent": "pulumi-machines",
     ...askerHeader(),
+    ...updateHeader(),
     ...(hasBody ? { "content-type": "application/json" } : {}),
     ...(typeof nonce === "string" ? { [leaseHeader]: nonce } : {}),
   };

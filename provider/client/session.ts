@@ -29,6 +29,10 @@ export interface Session extends Connection {
   readonly lists: Map<string, { readonly asked: number; served: number; readonly list: Promise<readonly unknown[]> }>;
   /** Answers that stay the same during a run, by request. */
   readonly answers: Memo;
+  /** Whether the service shows rollouts. */
+  showsRollouts: boolean;
+  /** The reports of rollouts so far. */
+  reports: Promise<void>;
 }
 
 /** The memory of a run that has sent nothing yet. */
@@ -38,4 +42,6 @@ export const newSession = (connection: Connection): Session => ({
   deleted: new Set(),
   lists: new Map(),
   answers: new Memo(),
+  showsRollouts: false,
+  reports: Promise.resolve(),
 });

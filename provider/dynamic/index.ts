@@ -81,7 +81,7 @@ export function provider(type: string): dynamic.ResourceProvider {
             if (found instanceof Error) throw found;
             return run.clientFor(found, print);
           },
-          ...{ run, progress: print, warn: print, hasStoredConfiguration: true },
+          ...{ run, progress: print, warn: print, hideSecrets: cleaned, hasStoredConfiguration: true },
         });
       }),
     );

@@ -4,10 +4,12 @@ import type { Api } from "../client/api.ts";
 import type { Machine } from "../client/machine.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import type { Call } from "../core/resource.ts";
+import { MachinesError } from "../client/errors.ts";
 import type { Config } from "../machines/settings.ts";
 import { committedOf, gateOf, type Past } from "./gate.ts";
 import { adopt, fleetMachines, membersOf, phaseOf, type FleetKey, type Rollout } from "./members.ts";
 import { notRolledBack, rolledBack, RolloutFailure, waitingText } from "./messages.ts";
+import { Report } from "./report.ts";
 import { rollOut } from "./rollout.ts";
 import { keepStandbys } from "./standbys.ts";
 import { mountedByName, volumesIn } from "./volumes.ts";
@@ -86,7 +88,8 @@ export async function roll(rollout: Omit<Rollout, "committed" | "isPromoted" | "
   const live = (machines: readonly Machine[]) => toLive(fleet, wanted.volume !== undefined, machines);
   if (old) await knowVolumes(call.api, fleet, old, await fleetMachines(call.api, fleet));
   await adopt(call, fleet, wanted.adopt ?? []);
-  const outcome = await rollOut(whole).catch(async (error: unknown) => {
+  const report = new Report(whole);
+  const outcome = await rollOut(whole, () => report.goesOn(false)).catch(async (error: unknown) => {
     const machines = error instanceof RolloutFailure ? error.machines : undefined;
     // If the service does not answer, the state keeps what it had.
     const known = machines ? live(machines) : { ...live([]), ...lastKnown(old) };
@@ -96,9 +99,10 @@ export async function roll(rollout: Omit<Rollout, "committed" | "isPromoted" | "
       error.code !== "cancelled" &&
       wanted.onFailure === "rollback" &&
       !isExposed(whole, error.machines ?? []);
-    throw mayGoBack && committed !== undefined
-      ? await goBack(whole, committed, error, { failed, live })
-      : new PartialStateError(failed, error);
+    if (mayGoBack && committed !== undefined) throw await goBack(whole, report, { committed, why: error, failed, live });
+    const isCancelled = error instanceof MachinesError && error.code === "cancelled";
+    await report.ends(isCancelled ? "interrupted" : "failed", error);
+    throw new PartialStateError(failed, error);
   });
   const { machines, state } = outcome;
   const result = (all: readonly Machine[]) => {
@@ -107,11 +111,17 @@ export async function roll(rollout: Omit<Rollout, "committed" | "isPromoted" | "
     const isRun = state === "complete" && found.machines.length > 0;
     return { ...found, committed: isRun ? undefined : committed };
   };
-  if (state === "canary" || state === "green") call.warn(waitingText(whole, machines, state));
+  if (state === "canary" || state === "green") {
+    const waiting = waitingText(whole, machines, state);
+    call.warn(waiting);
+    await report.ends("waiting", waiting);
+  }
   if (state !== "complete") return result(machines);
-  const isChanged = await keepStandbys(whole, machines, servingIds(machines)).catch((error: unknown) => {
+  const isChanged = await keepStandbys(whole, machines, servingIds(machines)).catch(async (error: unknown) => {
+    await report.ends("failed", error);
     throw new PartialStateError(result(machines), error);
   });
+  await report.ends("succeeded");
   return result(isChanged ? await fleetMachines(call.api, fleet) : machines);
 }
 
@@ -129,12 +139,21 @@ const isExposed = ({ fleet, wanted, template, before }: Rollout, machines: reado
   wanted.strategy?.type === "bluegreen" &&
   membersOf(machines, fleet, template, before).some((one) => one.phase === "serving" && one.template !== "outdated");
 
+/** A rollout that failed. */
+interface Failed {
+  /** The configuration to go back to. */
+  readonly committed: Config;
+  readonly why: RolloutFailure;
+  /** The state if that fails as well. */
+  readonly failed: object;
+  readonly live: (machines: readonly Machine[]) => object;
+}
+
 /** Goes back after a failure. Returns the error of the update. */
 async function goBack(
   rollout: Rollout,
-  committed: Config,
-  why: RolloutFailure,
-  { failed, live }: { readonly failed: object; readonly live: (machines: readonly Machine[]) => object },
+  report: Report,
+  { committed, why, failed, live }: Failed,
 ): Promise<PartialStateError> {
   const { call, fleet, wanted, template } = rollout;
   call.progress(`the rollout of Fleet ${fleet.app}/${fleet.name} failed; rolling back to the old configuration`);
@@ -148,10 +167,13 @@ async function goBack(
     isPromoted: true,
   };
   try {
-    const { machines } = await rollOut(back);
+    const { machines } = await rollOut(back, () => report.goesOn(true));
+    await report.ends("rolled back", why);
     const state = { ...live(machines), config: committed, committed: undefined, gatePassed: undefined };
     return new PartialStateError(state, rolledBack(why, back, machines));
   } catch (error) {
-    return new PartialStateError({ ...failed }, notRolledBack(why, back, error));
+    const both = notRolledBack(why, back, error);
+    await report.ends("failed", both);
+    return new PartialStateError({ ...failed }, both);
   }
 }

@@ -38,13 +38,16 @@ interface Failure {
   readonly error: unknown;
 }
 
-/** Carries out a rollout. @throws RolloutFailure after a step has failed and the others have ended. */
-export async function rollOut(rollout: Rollout): Promise<Outcome> {
+/**
+ * Carries out a rollout; `begins` is called before each step.
+ * @throws RolloutFailure after a step has failed and the others have ended.
+ */
+export async function rollOut(rollout: Rollout, begins: () => void): Promise<Outcome> {
   const { call, fleet, template, before } = rollout;
   const volumes = template.volume ? await volumesIn(call.api, fleet.app) : [];
   if (template.volume) adoptVolumes(fleet, template.volume);
   if (template.volume && before) await growVolumes(call, fleet, volumes, template.volume);
-  return new Course(rollout, machinesOf(volumes)).run();
+  return new Course(rollout, machinesOf(volumes), begins).run();
 }
 
 /** One rollout while it is carried out. */
@@ -58,16 +61,18 @@ class Course {
   readonly #best = new Best();
   readonly #broughtUp = new Map<string, number>();
   readonly #used: Set<string>;
+  readonly #begins: () => void;
   #wanted: Wanted;
   #hasBegun = false;
 
-  constructor(rollout: Rollout, used: Set<string>) {
+  constructor(rollout: Rollout, used: Set<string>, begins: () => void) {
     const { call, fleet, wanted, isPromoted } = rollout;
     this.#rollout = rollout;
     this.#observed = new Observed(call, fleet);
     this.#voice = new Voice(() => countText(rollout, this.#observed.machines), rollout);
     this.#steps = new Steps(rollout, this.#voice);
     this.#used = used;
+    this.#begins = begins;
     this.#wanted = wantedOf(wanted, isPromoted);
   }
 
@@ -125,6 +130,7 @@ class Course {
 
   async #begin(step: Step, members: readonly Found[]): Promise<void> {
     showStep(this.#rollout, step);
+    this.#begins();
     try {
       for (const [id, machine] of await this.#steps.carryOut(step, members)) this.#observed.set(id, machine);
       if (bringsUp(step)) this.#broughtUp.set(step.name, (this.#broughtUp.get(step.name) ?? 0) + 1);

@@ -109,6 +109,7 @@ export class Connection {
       run,
       progress: (message) => engine.status(urn, wording(request, message)),
       warn,
+      hideSecrets: (text) => wording(request, text),
       note: (message) => engine.note(urn, wording(request, message)),
       signal: this.signal,
       timeoutSeconds: timeoutSeconds > 0 ? timeoutSeconds : undefined,

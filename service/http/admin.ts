@@ -58,6 +58,7 @@ const isLoopback = (host: string): boolean =>
 
 const administrator: Bearer = {
   id: "admin",
+  name: null,
   org: 0,
   slug: "admin",
   owner: "admin",

@@ -13,7 +13,7 @@ import Fastify, {
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
 import { below, inSpan, isRecording, startSpan, traceIdOf, type Span } from "../../api/tracing.ts";
-import { aboutIn, urnIn, type Audit } from "./audit.ts";
+import { aboutIn, updateIn, urnIn, type Audit } from "./audit.ts";
 import { connectionLimits, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "../faults/faults.ts";
 import { authenticate, mayRead, type Session, type SessionFinder } from "./authenticate.ts";
@@ -35,6 +35,7 @@ import { sqliteCode } from "../store/database.ts";
 import type { Tokens } from "../store/tokens.ts";
 import { checkAnswer, validate, type Valid } from "../validation/validate.ts";
 import type { Context } from "../context.ts";
+import type { Sender } from "../history/entry.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -72,6 +73,9 @@ export interface Seen {
   /** Id of the trace that the request belongs to. */
   readonly trace?: string;
 }
+
+/** Path of the rollouts. */
+export const rolloutsPath = "/local/rollouts";
 
 /** Dependencies of the routes. */
 export interface AppOptions {
@@ -182,6 +186,9 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   // One hook for all three: Fastify's way from one hook to the next takes longer than their work.
   app.addHook("onRequest", (request, reply, done) => {
     request.span = isRecording() ? spanOf(request) : null;
+    // Tells the client of a run of Pulumi that it can report its rollouts here (historyRoutes.ts).
+    if (request.headers["pulumi-update"] !== undefined && !options.context.history.isOff)
+      reply.header("machines-rollouts", rolloutsPath);
     done(check(request, reply) ?? (request.is404 ? noSuchRoute(request) : undefined));
   });
   app.addHook("onResponse", (request, reply, done) => {
@@ -269,10 +276,42 @@ function note(
     urn: caller ? urnIn(headers["pulumi-urn"]) : null,
     about: aboutIn(about),
   });
+  if (caller) tellHistory(context, request, { path, operation, status, ms });
   metrics.observe(operation ?? "none", status, ms / 1000);
   request.span?.set({ "http.response.status_code": status ?? undefined });
   if (status === null || status >= 500) request.span?.fail(status === null ? "lost" : String(status));
   request.span?.end();
+}
+
+/** Operations that change nothing that lasts: leases, and what only runs or asks. */
+const leavesNoTrace = (operation: string): boolean => mayRead.has(operation) || /^machines\..*Lease$/.test(operation);
+
+/** Who sent a request. */
+const senderOf = ({ caller, headers }: FastifyRequest): Sender => ({
+  token: caller.id,
+  tokenName: caller.name,
+  urn: urnIn(headers["pulumi-urn"]),
+  update: updateIn(headers["pulumi-update"]),
+});
+
+/** Adds a request that changed something, or tried to, to the history. */
+function tellHistory({ clock, history }: Context, request: FastifyRequest, answered: Answered): void {
+  const { operation, path, status, ms } = answered;
+  const { id, method, caller, about, params } = request;
+  const update = updateIn(request.headers["pulumi-update"]);
+  if (update !== null) history.hear(update);
+  if (method === "GET" || operation === undefined || leavesNoTrace(operation)) return;
+  const { app_name, machine_id } = params as Readonly<Record<string, string | undefined>>;
+  const { name } = (operation === "apps.create" && request.body ? request.body : {}) as { readonly name?: unknown };
+  history.add({
+    kind: "request",
+    at: clock.now(),
+    org: caller.slug,
+    app: app_name ?? (typeof name === "string" ? name.slice(0, longestPath) : null),
+    machine: machine_id ?? null,
+    ...senderOf(request),
+    ...{ id, operation, method, path, status, ms: rounded(ms), about: aboutIn(about) },
+  });
 }
 
 /** The span of a request, below that of its client. It shows the route only, because a path may contain secrets. */
@@ -346,12 +385,17 @@ async function handle(
   if (input.caller.readOnly && row.method !== "GET" && !mayRead.has(row.id)) throw refuse(403, "unauthorized");
   const change = (): Promise<unknown> =>
     store.write(() => {
-      if (row.lease === "guarded") {
-        const machine = machineOf(input);
-        request.lease = leaseStanding(context, machine, input.nonce);
-        guard(context, machine, input.nonce);
+      context.history.sender = senderOf(request);
+      try {
+        if (row.lease === "guarded") {
+          const machine = machineOf(input);
+          request.lease = leaseStanding(context, machine, input.nonce);
+          guard(context, machine, input.nonce);
+        }
+        return rule(input);
+      } finally {
+        context.history.sender = undefined;
       }
-      return rule(input);
     });
   let answer: unknown;
   try {

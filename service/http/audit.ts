@@ -59,6 +59,10 @@ export function urnIn(header: string | readonly string[] | undefined): string | 
     : `…${bytes.toString("utf8", bytes.length - longestUrn + 3).replace(/^\uFFFD+/, "")}`;
 }
 
+/** The run of Pulumi that a client names in its header; null if it names none, or none that is an id. */
+export const updateIn = (header: string | readonly string[] | undefined): string | null =>
+  typeof header === "string" && /^[\w-]{1,64}$/.test(header) ? header : null;
+
 // ASSUMED: the audit records the first 500 characters of what a request was about.
 const longestAbout = 500;
 

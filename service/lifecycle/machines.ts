@@ -6,6 +6,7 @@ import { appName, networkOf } from "./appSubject.ts";
 import type { About, CheckResult, Exit, StopRequest, Subject } from "../runtime/runtime.ts";
 import { stopRequest } from "../runtime/stopRequest.ts";
 import { injectedSecrets, lastLines } from "./lastLines.ts";
+import { imageNamed, tellHistory } from "./machineEvents.ts";
 import { releaseSet, secretsOf } from "../store/secretValues.ts";
 import { StoredConfig } from "../store/storedConfig.ts";
 import { rfc3339 } from "../time/clock.ts";
@@ -114,7 +115,8 @@ export function changeMachine(context: Context, machine: MachineRow, changes: Ma
 }
 
 /** Records an event. ASSUMED: the latest 100 events of a Machine are kept; a request returns at most 50. */
-export function record(context: Context, machine: MachineRow, cause: Cause, moved: boolean): void {
+export function record(context: Context, machine: MachineRow, cause: Cause, moved: boolean, from?: string): void {
+  tellHistory(context, machine, { ...cause, from });
   const now = context.clock.now();
   const event: EventRow = {
     machine: machine.id,
@@ -143,8 +145,10 @@ export function enter(context: Context, from: MachineRow, state: MachineState, c
       : { checks: "warning" as const, check_results: null, checked_at: context.clock.now() };
   // Only a start by the restart policy says otherwise.
   const restarted = state === "starting" ? { restarted: 0 } : {};
+  // Only a new version may have another image.
+  const image = cause.changes?.brief === undefined ? undefined : imageNamed(context, from.id);
   const machine = changeMachine(context, from, { ...checks, ...restarted, ...cause.changes, state });
-  record(context, machine, cause, true);
+  record(context, machine, cause, true, image);
   const step = steps[state];
   if (step) ask(context, machine, step.call, cause.stop);
   if (state === "started" && configOf(context, machine).mounts?.length) {
@@ -305,10 +309,13 @@ export function checked(
   results?: Readonly<Record<string, CheckResult>>,
 ): void {
   const { id } = about;
-  if (current(context, about)?.state !== "started") return;
+  const machine = current(context, about);
+  if (machine?.state !== "started") return;
   const check_results = results === undefined ? null : JSON.stringify(results);
   context.store.update("machines", "id", id, { checks, check_results, checked_at: context.clock.now() });
   touch(context, id);
+  const isNew = machine.checks !== checks;
+  if (isNew) tellHistory(context, { ...machine, checks }, { type: "checks", source: "flyd" });
 }
 
 /** A Machine runs an image whose digest was not known before. */

@@ -8,6 +8,8 @@ import type { Found } from "../runtime/lookup.ts";
 export interface Caller {
   /** Id of its token. */
   readonly id: string;
+  /** Name of its token; null without one. */
+  readonly name: string | null;
   readonly org: number;
   readonly slug: string;
   readonly owner: string;

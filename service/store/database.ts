@@ -46,6 +46,8 @@ interface Group {
   readonly touched: Set<string>;
   /** Undo changes in memory; run in reverse order. */
   readonly undo: (() => void)[];
+  /** Run once the changes are durable. */
+  readonly done: (() => void)[];
   /** Number of its changes. */
   changes: number;
 }
@@ -191,6 +193,14 @@ export class Store {
     this.#group?.undo.push(undo);
   }
 
+  /** Registers what to do once the changes are durable; nothing, if the current part of the transaction is rolled back. */
+  onCommit(run: () => void): void {
+    const group = this.#group;
+    if (!group) return;
+    group.done.push(run);
+    group.undo.push(() => void group.done.pop());
+  }
+
   /** True while a part of a transaction runs; an error then rolls that part back. */
   get isInPart(): boolean {
     return this.#parts.length > 0;
@@ -296,6 +306,7 @@ export class Store {
   /** Acknowledges a group, because its changes are durable. */
   #settle(group: Group): void {
     group.resolve();
+    for (const run of group.done) run();
     this.hooks.afterCommit(group.touched);
   }
 
@@ -312,7 +323,7 @@ export class Store {
     this.#log?.begin();
     const { promise, resolve, reject } = withResolvers();
     promise.catch(() => {}); // no request may be waiting for it
-    const group: Group = { committed: promise, resolve, reject, touched: new Set(), undo: [], changes: 0 };
+    const group: Group = { committed: promise, resolve, reject, touched: new Set(), undo: [], done: [], changes: 0 };
     this.#group = group;
     const until = performance.now() + gatherMs;
     let seen = 1;

@@ -8,6 +8,8 @@ import type { Store } from "./database.ts";
 export interface Bearer {
   /** First characters of the token's hash, as it is listed. */
   readonly id: string;
+  /** Name that it was given; null without one. */
+  readonly name: string | null;
   readonly org: number;
   readonly slug: string;
   /** Owner of its leases. */
@@ -158,13 +160,13 @@ export class Tokens {
   #look(hashed: string): Bearer | undefined {
     // The lookup by hash leaks nothing about the token through its duration. The comparison takes constant time as well.
     const row = this.#store.get<TokenRow>(
-      `SELECT t.hash, t.org, o.slug, t.owner, t.app, t.read_only, t.expires_at AS expiresAt
+      `SELECT t.hash, t.name, t.org, o.slug, t.owner, t.app, t.read_only, t.expires_at AS expiresAt
        FROM tokens t JOIN orgs o ON o.id = t.org LEFT JOIN apps a ON a.id = t.app
        WHERE t.hash = ? AND (t.app IS NULL OR a.deleting < 2)`,
       hashed,
     );
     if (!row || !isSame(row.hash, hashed)) return undefined;
-    const { org, slug, owner, app, read_only, expiresAt } = row;
-    return { id: row.hash.slice(0, idLength), org, slug, owner, app, readOnly: read_only === 1, expiresAt };
+    const { name, org, slug, owner, app, read_only, expiresAt } = row;
+    return { id: row.hash.slice(0, idLength), name, org, slug, owner, app, readOnly: read_only === 1, expiresAt };
   }
 }

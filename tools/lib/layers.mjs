@@ -21,6 +21,7 @@ export const layers = {
     ["states", "crypto"],
     ["replication"],
     ["store"],
+    ["history"],
     ["time"],
     ["runtime"],
     ["context"],

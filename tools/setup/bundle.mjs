@@ -64,12 +64,21 @@ for (const folder of ["api", "provider"]) fs.rmSync(path.join(policy, folder), {
 // only a part of it is used, and its files take a third of the time of a short command.
 const service = inRoot("service/dist/service");
 const { dependencies, peerDependencies } = JSON.parse(fs.readFileSync(inRoot("service/package.json"), "utf8"));
-const serviceBundles = await bundle({ main: inRoot("service/main.ts"), index: inRoot("service/index.ts") }, service, {
+const serviceBundles = await bundle(
+  {
+    main: inRoot("service/main.ts"),
+    index: inRoot("service/index.ts"),
+    // A worker thread.
+    history: inRoot("service/history/historyWorker.ts"),
+  },
+  service,
+  {
   external: Object.keys({ ...dependencies, ...peerDependencies })
     .filter((name) => name !== "zod")
     .map((name) => new RegExp(`^${name}(/|$)`)),
   chunkFileNames: "chunks/[name].js",
-});
+  },
+);
 for (const folder of ["api", "service"]) removeCode(inRoot("service/dist", folder), serviceBundles);
 
 // The console of the service shows programs. The service has none of this code itself, and starts it as a worker thread with the

@@ -5,6 +5,7 @@ import type { Api } from "../../client/api.ts";
 import type { Config } from "../../client/config.ts";
 import { newClient } from "../../client/connect.ts";
 import { Memo } from "../../client/memo.ts";
+import { beginUpdate } from "../../client/update.ts";
 import type { Journal } from "../journal.ts";
 import { withheld, type Leaf, type Withheld } from "../redaction.ts";
 import type { RunInfo } from "../resource.ts";
@@ -80,6 +81,7 @@ export class Runs {
 
   /** Begins the next run, which knows nothing of the one before. */
   begin(): Run {
+    beginUpdate();
     // The file of the journal is read once.
     return (this.#current = new Run(() => (this.#journal ??= this.#openJournal())));
   }

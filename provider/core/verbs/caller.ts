@@ -15,6 +15,8 @@ export interface Caller {
   readonly run: Run;
   readonly progress: (message: string) => void;
   readonly warn: (message: string) => void;
+  /** Removes the secrets that the run knows from a text. */
+  readonly hideSecrets?: ((text: string) => string) | undefined;
   /** Tells a preview what the update will do. */
   readonly note?: (message: string) => void;
   readonly signal?: AbortSignal | undefined;
@@ -46,7 +48,7 @@ export function callOf(
   const seconds =
     caller.timeoutSeconds ??
     (nanoseconds === undefined ? (verb === "read" ? 2 : (resource.minutes[verb] ?? 10)) * 60 : nanoseconds / 1e9);
-  const { api, run, progress, warn, signal, views } = caller;
+  const { api, run, progress, warn, signal, hideSecrets, views } = caller;
   const deadline: Deadline = {
     at: api.clock.now() + seconds * 1000,
     allowed: formatDuration(seconds * 1e9),
@@ -54,7 +56,7 @@ export function callOf(
     requests: Math.ceil(1000 + 4 * seconds),
     signal,
   };
-  return { api: api.within(deadline), run, progress, warn, views };
+  return { api: api.within(deadline), run, progress, warn, hideSecrets, views };
 }
 
 /** How a caller asks the service for what only it knows. */

@@ -331,7 +331,7 @@ test("a page that does not read fills no memory, and learns everything when it r
   const { service } = await withApp();
   const { context } = service;
   const { id: org } = context.store.get<{ id: number }>("SELECT id FROM orgs WHERE slug = 'personal'") ?? { id: 0 };
-  const caller = { ...{ id: "x", org, slug: "personal", owner: "x", app: null }, readOnly: true, expiresAt: null };
+  const caller = { ...{ id: "x", name: null, org, slug: "personal", owner: "x", app: null }, readOnly: true, expiresAt: null };
   const changes = new Changes(context);
   let out: Readable | undefined;
   const reply = {
