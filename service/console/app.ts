@@ -1,17 +1,12 @@
-// One App: its Machines in groups, what changed them lately, and everything else that it has.
-import { findMachine } from "../lifecycle/machines.ts";
+// One App: everything that it has besides its Machines.
 import { count } from "../rules/counts.ts";
 import { appOf } from "../rules/find.ts";
 import { volumeAnswer } from "../rules/volumeAnswer.ts";
 import type { AppRow, VolumeRow } from "../store/rows.ts";
-import type { Audit, Audited } from "../http/audit.ts";
 import { ask, type Asker } from "./ask.ts";
 import type { Work } from "./costly.ts";
-import { logged } from "./requests.ts";
-import type { Some, Step } from "./types.ts";
+import type { Some } from "./types.ts";
 
-/** Changes of Machines that are shown. */
-const stepsShown = 100;
 /** Volumes, addresses and the like that are shown. */
 const mostShown = 200;
 
@@ -42,7 +37,6 @@ function volumesOf({ context }: Asker, app: string) {
 export async function appView(
   asker: Asker,
   name: string,
-  audit: Audit,
   addresses: (app: AppRow) => Promise<readonly Address[]>,
   work: Work,
 ) {
@@ -58,7 +52,6 @@ export async function appView(
   const { secrets } = await ask(asker, "secrets", "list", params);
   const { secret_keys } = await ask(asker, "secretKeys", "list", params);
   await work.pause();
-  const steps = await stepsOf(audit, asker, name, work);
   return {
     app: shown,
     urls,
@@ -67,37 +60,8 @@ export async function appView(
     certificates: some(hostnames.certificates, hostnames.total_count),
     secrets: some(secrets),
     secretKeys: some(secret_keys),
-    steps,
   };
 }
-
-/** The latest requests that changed Machines of an App, oldest first. */
-async function stepsOf(audit: Audit, { context, caller }: Asker, name: string, work: Work): Promise<readonly Step[]> {
-  const start = `/v1/apps/${encodeURIComponent(name)}/machines`;
-  const found: Audited[] = [];
-  // One search for each method is much faster than reading the many lines of requests that only read.
-  for (const method of ["POST", "PUT", "PATCH", "DELETE"]) {
-    let ofMethod = 0;
-    for (const entry of audit.newestFirst({ text: `"${method}","${start}` })) {
-      if (entry && entry.org === caller.slug && isStep(entry, method, start)) {
-        found.push(entry);
-        if (++ofMethod >= stepsShown) break;
-      }
-      if (work.isDue) await work.pause();
-    }
-  }
-  return found
-    .sort((a, b) => a.seq - b.seq)
-    .slice(-stepsShown)
-    .map((entry) => {
-      const machine = findMachine(context, entry.path.slice(start.length + 1).split("/")[0] ?? "");
-      return { ...logged(entry), machine: machine ? { id: machine.id, name: machine.name } : null };
-    });
-}
-
-/** Whether a request changes a Machine: leases, waits and commands do not. */
-const isStep = (entry: Audited, method: string, start: string): boolean =>
-  entry.method === method && entry.path.startsWith(start) && !/\/(lease|wait|exec)$/.test(entry.path);
 
 /** What the page gets of an App. */
 export type AppView = Awaited<ReturnType<typeof appView>>;

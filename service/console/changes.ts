@@ -21,6 +21,8 @@ export type Subject =
   | { readonly is: "app"; readonly id: string }
   | { readonly is: "object"; readonly id: string }
   | { readonly is: "requests"; readonly isVisible: (entry: Audited) => boolean }
+  /** The rollouts of an organization, by its slug. */
+  | { readonly is: "rollouts"; readonly org: string }
   | { readonly is: "faults" };
 
 /** What a commit changed. */
@@ -95,6 +97,14 @@ export class Changes {
       const subject = open.watcher.topics.get("requests");
       if (subject?.is === "requests" && !open.changed.has("requests") && subject.isVisible(entry))
         this.#note(open, "requests");
+    }
+  }
+
+  /** After entries of the history about these organizations were written. */
+  stored(orgs: ReadonlySet<string>): void {
+    for (const open of this.#open) {
+      const subject = open.watcher.topics.get("rollouts");
+      if (subject?.is === "rollouts" && orgs.has(subject.org)) this.#note(open, "rollouts");
     }
   }
 

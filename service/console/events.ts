@@ -26,6 +26,7 @@ function subjectOf(asker: Asker, topic: string): Subject {
   // For a token of one App, the organization is that App.
   if (topic === "org") return caller.app === null ? { is: topic } : { is: "app", id: caller.app };
   if (topic === "faults") return { is: topic };
+  if (topic === "rollouts") return { is: topic, org: caller.slug };
   if (topic === "requests") return { is: topic, isVisible: visibleTo(asker) };
   if (kind === "app") return { is: "app", id: appOf({ context, caller, params: { app_name: rest } }).id };
   if (kind === "machine") {
@@ -40,7 +41,7 @@ function subjectOf(asker: Asker, topic: string): Subject {
   const got = topic === "" ? "nothing" : JSON.stringify(topic.slice(0, 80));
   throw refuse(
     400,
-    `invalid topics, got ${got}, must be org, requests, faults, app:NAME, machine:APP/ID or cluster:ID`,
+    `invalid topics, got ${got}, must be org, requests, rollouts, faults, app:NAME, machine:APP/ID or cluster:ID`,
   );
 }
 

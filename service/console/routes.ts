@@ -76,6 +76,7 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
     if (!faults.none || entry.faults.length > 0) changes.faultsChanged();
   });
   faults.onChange(() => changes.faultsChanged());
+  context.history.onStored((orgs) => changes.stored(orgs));
   context.waits.onListed((machine) => changes.seenOf(machine));
   addPage(app);
 
@@ -113,7 +114,7 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
 
   getCostly("store", "overview", noQuery, ({ asker }, work) => overviewOf(asker, work));
   getCostly("more", "apps/:app_name", noQuery, ({ asker, params }, work) =>
-    appView(asker, params["app_name"] ?? "", audit, addresses, work),
+    appView(asker, params["app_name"] ?? "", addresses, work),
   );
   getCostly("store", "apps/:app_name/groups", noQuery, async (asking, work) => ({
     groups: await groupsOf(asking.asker, appIn(asking), work),

@@ -1,9 +1,17 @@
 // The answers of the console's own routes, as the page reads them. Everything else it gets is as in the contract.
+import type { Rollout } from "../history/history.ts";
 import type { Audited } from "../http/audit.ts";
 import type { MachineState } from "../states/machineStates.ts";
 
-/** A topic of changes: the organization, an App, a Machine, a cluster, the request log, or the faults. */
-export type Topic = "org" | `app:${string}` | `machine:${string}` | `cluster:${string}` | "requests" | "faults";
+/** A topic of changes: the organization, an App, a Machine, a cluster, the request log, the rollouts, or the faults. */
+export type Topic =
+  | "org"
+  | `app:${string}`
+  | `machine:${string}`
+  | `cluster:${string}`
+  | "requests"
+  | "rollouts"
+  | "faults";
 
 /** The session of a request, as `GET /console/session` answers it. */
 export interface SessionView {
@@ -108,12 +116,6 @@ export interface Group {
   readonly critical: number;
 }
 
-/** A request that changed a Machine of an App. */
-export interface Step extends LoggedRequest {
-  /** Id and name of the Machine; null for a create, whose path has none, and once the Machine is forgotten. */
-  readonly machine: { readonly id: string; readonly name: string } | null;
-}
-
 /** Part of an App that may be long: its first members, and how many there are. */
 export interface Some<T> {
   readonly total: number;
@@ -204,4 +206,9 @@ export interface FaultList {
 /** An answer that was expensive: the same question has a fresh one only after that many milliseconds. */
 export interface Fresh {
   readonly freshIn?: number;
+}
+
+/** Rollouts, newest first, as `GET /local/rollouts` answers them. */
+export interface RolloutList {
+  readonly rollouts: readonly Rollout[];
 }

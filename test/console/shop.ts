@@ -25,14 +25,16 @@ export async function fill(call: Call) {
   const [first = "", second = ""] = ids;
   await ok("POST", `/apps/shop/machines/${ids[5]}/stop`, {});
   await ok("POST", `/apps/shop/machines/${ids[2]}/cordon`, {});
-  await ok("POST", `/apps/shop/machines/${first}`, {
+  const update = {
     config: {
       image: "registry.example/shop:1.2",
       env: { LOG: "debug", DATABASE_PASSWORD: "second-hush" },
       metadata: fleet("serving"),
       checks: { alive: { type: "http", port: 8080, path: "/" } },
     },
-  });
+  };
+  const urn = "urn:pulumi:prod::shop::machines:index:Machine::web";
+  await ok("POST", `/apps/shop/machines/${first}`, update, { "pulumi-update": "update-1", "pulumi-urn": urn });
   await ok("POST", `/apps/shop/machines/${first}/lease`, { ttl: 300, description: "pulumi update" });
   const critical = {
     image: "mail:2",

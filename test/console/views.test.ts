@@ -16,6 +16,8 @@ const viewsOf = ({ first, second, cluster }: Awaited<ReturnType<typeof fill>>) =
   overview: ["/", "Postgres clusters"],
   machines: ["/console/apps/shop", "web-iad-5"],
   rollouts: ["/console/apps/shop?view=rollouts", "Fleet web"],
+  "all-rollouts": ["/console/rollouts", "Machines of shop"],
+  rollout: ["/console/rollouts/update-1.shop", "prod"],
   volumes: ["/console/apps/shop?view=volumes", "10 GB"],
   network: ["/console/apps/shop?view=network", "shop.example.com"],
   secrets: ["/console/apps/shop?view=secrets", "PASSWORD"],

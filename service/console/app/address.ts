@@ -51,6 +51,8 @@ const encoded = encodeURIComponent;
 /** Addresses of the views. */
 export const to = {
   overview: "/",
+  rollouts: "/console/rollouts",
+  rollout: (id: string) => `/console/rollouts/${encoded(id)}`,
   requests: "/console/requests",
   faults: "/console/faults",
   app: (app: string) => `/console/apps/${encoded(app)}`,

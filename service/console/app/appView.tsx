@@ -8,10 +8,10 @@ import { useLive, who } from "./live.ts";
 import { Logs } from "./logs.tsx";
 import { MachineTable } from "./machineTable.tsx";
 import { Empty, Id, NoView, Section, State, StateCounts, Table, Tabs, Time } from "./parts.tsx";
-import { Asker, Status } from "./requestTable.tsx";
 import { Past } from "./past.tsx";
 import { Reveal } from "./reveal.tsx";
-import { clock, count, some } from "./words.ts";
+import { RolloutTable } from "./rollouts.tsx";
+import { count, some } from "./words.ts";
 
 /** The view of an App. */
 export function AppPage({ name }: { readonly name: string }): JSX.Element {
@@ -63,7 +63,7 @@ export function AppPage({ name }: { readonly name: string }): JSX.Element {
         ]}
       />
       {view === "machines" && <MachineTable app={name} regions={regions} />}
-      {view === "rollouts" && <Rollouts app={name} groups={groups} view={data} />}
+      {view === "rollouts" && <Rollouts app={name} groups={groups} />}
       {view === "volumes" && <Volumes app={name} view={data} />}
       {view === "network" && <Network app={name} view={data} />}
       {view === "secrets" && <Secrets app={name} view={data} />}
@@ -89,7 +89,13 @@ const fleetLink = (app: string, group: Group): string => {
 
 const machinesIn = (states: States): number => Object.values(states).reduce((sum, n) => sum + n, 0);
 
-function Rollouts({ app, groups, view }: Parts & { readonly groups: readonly Group[] | undefined }): JSX.Element {
+function Rollouts({
+  app,
+  groups,
+}: {
+  readonly app: string;
+  readonly groups: readonly Group[] | undefined;
+}): JSX.Element {
   if (!groups) return <p class="faint">Counting …</p>;
   const fleets = [...new Set(groups.map(({ fleet }) => fleet))];
   return (
@@ -105,7 +111,7 @@ function Rollouts({ app, groups, view }: Parts & { readonly groups: readonly Gro
             title={fleet === null ? "Machines without a fleet" : `Fleet ${fleet}`}
             aside={
               <span class="faint">
-                {images.size > 1 ? `${images.size} images: a rollout is under way, or was interrupted` : "one image"}
+                {images.size > 1 ? `${images.size} images` : "one image"}
               </span>
             }
           >
@@ -133,37 +139,8 @@ function Rollouts({ app, groups, view }: Parts & { readonly groups: readonly Gro
         );
       })}
       {groups.length === 0 && <Empty>This App has no Machines.</Empty>}
-      <Section title="Steps" aside={<span class="faint">the latest requests that changed Machines, newest first</span>}>
-        {view.steps.length === 0 ? (
-          <Empty>No request has changed a Machine since the service was started.</Empty>
-        ) : (
-          <Table label="Steps" columns={["Time", "Step", "Machine", "Status", "ms#", "Asked by"]}>
-            {view.steps.toReversed().map((step) => (
-              <tr key={step.seq}>
-                <td class="mono faint">{clock(step.at)}</td>
-                <td>
-                  {(step.operation ?? step.method)
-                    .replace("machines.", "")
-                    .replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)}
-                </td>
-                <td>
-                  {step.machine ? (
-                    <a href={to.machine(app, step.machine.id)}>{step.machine.name}</a>
-                  ) : (
-                    <span class="faint">a new one</span>
-                  )}
-                </td>
-                <td>
-                  <Status of={step.status} />
-                </td>
-                <td class="number">{Math.round(step.ms)}</td>
-                <td>
-                  <Asker request={step} />
-                </td>
-              </tr>
-            ))}
-          </Table>
-        )}
+      <Section title="Rollouts" aside={<span class="faint">newest first</span>}>
+        <RolloutTable app={app} />
       </Section>
     </>
   );

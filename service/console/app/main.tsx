@@ -11,6 +11,7 @@ import { OverviewView } from "./overview.tsx";
 import { keepFocus } from "./dialog.tsx";
 import { Empty, say, spoken } from "./parts.tsx";
 import { RequestsPage } from "./requests.tsx";
+import { RolloutPage, RolloutsPage } from "./rollouts.tsx";
 import { forgetPageKey } from "./session.ts";
 import { SignIn, enter } from "./signIn.tsx";
 
@@ -29,6 +30,8 @@ function View(): JSX.Element {
   const [, kind, one, of, other] = parts;
   if (parts.length === 0 || (parts.length === 1 && parts[0] === "console")) return <OverviewView />;
   if (kind === "requests" && one === undefined) return <RequestsPage />;
+  if (kind === "rollouts" && one === undefined) return <RolloutsPage />;
+  if (kind === "rollouts" && one !== undefined) return <RolloutPage key={one} id={one} />;
   if (kind === "faults" && one === undefined) return <FaultsPage />;
   if (kind === "clusters" && one !== undefined) return <ClusterPage key={one} id={one} />;
   if (kind === "apps" && one !== undefined && of === undefined) return <AppPage key={one} name={one} />;
@@ -105,6 +108,7 @@ function Page(): JSX.Element {
         </a>
         <nav aria-label="Views">
           <Tab href={to.overview}>Overview</Tab>
+          <Tab href={to.rollouts}>Rollouts</Tab>
           <Tab href={to.requests}>Requests</Tab>
           {isOperator && <Tab href={to.faults}>Faults</Tab>}
           <a href="/docs">API</a>

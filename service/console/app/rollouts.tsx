@@ -1,0 +1,282 @@
+// Rollouts: who changed what in which way, and how it went for each Machine.
+import type { JSX } from "preact";
+import type { Bar as BarOf, Doing } from "../../history/timeline.ts";
+import type { Rollout, RolloutDetail } from "../../history/history.ts";
+import type { RolloutList } from "../types.ts";
+import { queryOf, to } from "./address.ts";
+import { now, useLive } from "./live.ts";
+import { Empty, Facts, Filter, Id, NoView, Section, Table, Time } from "./parts.tsx";
+import { RequestTable } from "./requestTable.tsx";
+import { resourceIn } from "./urn.ts";
+import { clock, count, duration, some } from "./words.ts";
+
+/** What Machines do in a rollout: a shape, a colour, and the words, in the order of the legend. */
+const doings: Readonly<Record<Doing, readonly [shape: string, tone: string]>> = {
+  waiting: ["○", "calm"],
+  updating: ["◌", "busy"],
+  starting: ["◍", "busy"],
+  checks: ["◐", "odd"],
+  healthy: ["●", "good"],
+  failed: ["▲", "bad"],
+  stopped: ["□", "calm"],
+  "rolling back": ["◄", "odd"],
+  "rolled back": ["■", "good"],
+  destroying: ["◌", "busy"],
+  destroyed: ["✕", "calm"],
+};
+
+const names = Object.keys(doings) as Doing[];
+
+function DoingOf({ of, n }: { readonly of: Doing; readonly n?: number }): JSX.Element {
+  const [shape, tone] = doings[of];
+  return (
+    <span class={`state ${tone}`}>
+      <span aria-hidden="true">{shape}</span>
+      {n === undefined ? "" : `${count(n)} `}
+      {of}
+    </span>
+  );
+}
+
+const results: Readonly<Record<string, readonly [shape: string, tone: string]>> = {
+  "under way": ["◌", "busy"],
+  succeeded: ["●", "good"],
+  waiting: ["◐", "odd"],
+  "rolled back": ["◄", "bad"],
+  failed: ["▲", "bad"],
+  interrupted: ["◆", "odd"],
+};
+
+function ResultOf({ rollout: { result, phase } }: { readonly rollout: Rollout }): JSX.Element {
+  const [shape, tone] = results[result ?? "under way"] ?? ["◆", "odd"];
+  const words = result ?? (phase === "rolling back" ? "under way, rolling back" : "under way");
+  return (
+    <span class={`state ${tone}`}>
+      <span aria-hidden="true">{shape}</span>
+      {words === "waiting" ? "waits for its promotion" : words}
+    </span>
+  );
+}
+
+/** Its end, or now. The clock of the service may have been set since the page learned it. */
+const endOf = ({ ended, bars = [] }: Rollout & Partial<Pick<RolloutDetail, "bars">>): number =>
+  ended ?? Math.max(now.value, ...bars.map(({ segments }) => segments.at(-1)?.to ?? 0));
+
+/** What it changes, as a title. */
+const titleOf = ({ app, fleet }: Rollout): string => (fleet === null ? `Machines of ${app}` : `${app}/${fleet}`);
+
+/** Who began it: the stack if it is known, and the token. */
+function By({ rollout: { urn, token, tokenName } }: { readonly rollout: Rollout }): JSX.Element {
+  const stack = urn === null ? undefined : resourceIn(urn)?.stack;
+  return (
+    <span title={urn ?? ""}>
+      {stack !== undefined && <b>{stack} </b>}
+      <span class="faint">token {tokenName ?? token}</span>
+    </span>
+  );
+}
+
+function Images({ rollout: { from, to: next } }: { readonly rollout: Rollout }): JSX.Element {
+  if (from === null || from === next) return <span class="mono">{next ?? from ?? ""}</span>;
+  return (
+    <span class="mono">
+      {from} <span aria-label="to">→</span> {next ?? "?"}
+    </span>
+  );
+}
+
+/** The rollouts of the organization, or of one App, as a table. */
+export function RolloutTable({ app, text = "" }: { readonly app?: string; readonly text?: string }): JSX.Element {
+  const url = `/local/rollouts?limit=200${app === undefined ? "" : `&app=${encodeURIComponent(app)}`}`;
+  const { data, error } = useLive<RolloutList>(url, ["rollouts"]);
+  if (!data) return <p class="faint">{error?.status === 404 ? "The service keeps no history." : "Reading …"}</p>;
+  const shown = data.rollouts.filter((one) =>
+    `${titleOf(one)} ${one.from} ${one.to} ${one.result ?? "under way"} ${one.urn} ${one.tokenName}`
+      .toLowerCase()
+      .includes(text.toLowerCase()),
+  );
+  if (shown.length === 0)
+    return <Empty>{text === "" ? "No run of Pulumi has changed Machines yet. Run pulumi up, and watch." : "No rollout is like that."}</Empty>;
+  return (
+    <Table
+      label="Rollouts"
+      columns={["Result", "What", "Image", "Began", "Took#", "Strategy", "Machines", "By", "Reason"]}
+    >
+      {shown.map((one) => (
+        <tr key={one.id}>
+          <td>
+            <ResultOf rollout={one} />
+          </td>
+          <th scope="row">
+            <a href={to.rollout(one.id)}>{titleOf(one)}</a>
+          </th>
+          <td>
+            <Images rollout={one} />
+          </td>
+          <td>
+            <Time at={one.began} />
+          </td>
+          <td class="number">{duration(endOf(one) - one.began)}</td>
+          <td>{one.strategy ?? <span class="faint">{one.fleet === null ? "none" : "unknown"}</span>}</td>
+          <td>
+            <span class="states">
+              {names.map((doing) => {
+                const n = one.machines[doing];
+                return n === undefined ? null : <DoingOf key={doing} of={doing} n={n} />;
+              })}
+            </span>
+          </td>
+          <td>
+            <By rollout={one} />
+          </td>
+          <td class="reason">{one.reason}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+/** The view of all rollouts. */
+export const RolloutsPage = (): JSX.Element => (
+  <>
+    <header class="title">
+      <h1>Rollouts</h1>
+      <span class="faint">what each run of Pulumi changed, newest first</span>
+    </header>
+    <div class="filters">
+      <Filter name="text" label="App, fleet, image, stack, result or token" />
+    </div>
+    <RolloutTable text={queryOf("text")} />
+  </>
+);
+
+/** Seconds with a digit after the point while they are few. */
+const took = (ms: number): string => (ms < 10_000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms));
+
+function BarOfMachine({ bar, rollout }: { readonly bar: BarOf; readonly rollout: RolloutDetail }): JSX.Element {
+  const { app, began } = rollout;
+  const end = Math.max(began + 1, endOf(rollout));
+  const whole = end - began;
+  const segments = bar.segments.map((segment, i) =>
+    i === bar.segments.length - 1 ? { ...segment, to: end } : segment,
+  );
+  const words = segments.map(({ doing, from, to: until }) => `${doing} ${took(until - from)}`).join(", ");
+  return (
+    <tr>
+      <th scope="row">
+        <a href={to.machine(app, bar.machine)}>{bar.name}</a>
+      </th>
+      <td>
+        <DoingOf of={bar.now} />
+      </td>
+      <td class="course">
+        <div role="img" aria-label={words} title={words}>
+          {segments.map(({ doing, from, to: until }) => (
+            <span
+              key={from}
+              class={`part ${doing.replace(" ", "-")}`}
+              style={{ left: `${(100 * (from - began)) / whole}%`, width: `${(100 * Math.max(0, until - from)) / whole}%` }}
+            />
+          ))}
+        </div>
+      </td>
+      <td>{bar.region}</td>
+      <td class="reason">{bar.reason}</td>
+    </tr>
+  );
+}
+
+const Legend = ({ bars }: { readonly bars: readonly BarOf[] }): JSX.Element => {
+  const met = new Set(bars.flatMap(({ segments }) => segments.map(({ doing }) => doing)));
+  return (
+    <ul class="legend" aria-label="What the colours mean">
+      {names
+        .filter((doing) => met.has(doing))
+        .map((doing) => (
+          <li key={doing}>
+            <span class={`part ${doing.replace(" ", "-")}`} aria-hidden="true" /> {doing}
+          </li>
+        ))}
+    </ul>
+  );
+};
+
+/** The times at the beginning, in the middle and at the end of the bars. */
+function Axis({ rollout }: { readonly rollout: RolloutDetail }): JSX.Element {
+  const whole = Math.max(1, endOf(rollout) - rollout.began);
+  return (
+    <span class="axis" aria-hidden="true">
+      {[0, 0.25, 0.5, 0.75, 1].map((part) => (
+        <span key={part}>{took(part * whole)}</span>
+      ))}
+    </span>
+  );
+}
+
+/** The view of one rollout. */
+export function RolloutPage({ id }: { readonly id: string }): JSX.Element {
+  const { data, error } = useLive<RolloutDetail>(`/local/rollouts/${encodeURIComponent(id)}`, ["rollouts"]);
+  if (!data) return <NoView name="Rollout" error={error} />;
+  const resource = data.urn === null ? undefined : resourceIn(data.urn);
+  return (
+    <>
+      <nav class="crumbs" aria-label="Where this is">
+        <a href={to.rollouts}>Rollouts</a> / <a href={to.app(data.app)}>{data.app}</a>
+      </nav>
+      <header class="title">
+        <h1>{titleOf(data)}</h1>
+        <ResultOf rollout={data} />
+      </header>
+      {data.reason !== null && (
+        <p class={data.result === "waiting" ? "note" : "problem"}>
+          {data.reason}
+        </p>
+      )}
+      <Facts
+        of={[
+          ["Image", <Images key="image" rollout={data} />],
+          ["Strategy", data.strategy ?? (data.fleet === null ? "none: plain Machines" : "unknown")],
+          ["Began", <span key="began">{clock(data.began)} (<Time at={data.began} />)</span>],
+          ["Took", data.ended === null ? `${took(endOf(data) - data.began)} so far` : took(data.ended - data.began)],
+          ["By", <By key="by" rollout={data} />],
+          ["Resource", resource ? `${resource.type} ${resource.name}` : "unknown"],
+          ["Update", <Id key="update">{data.update}</Id>],
+        ]}
+      />
+      <Section title="Machines" aside={<Legend bars={data.bars} />}>
+        {data.bars.length === 0 ? (
+          <Empty>No Machine was changed.</Empty>
+        ) : (
+          <div class="scroll" tabIndex={0} role="group" aria-label="Timeline of each Machine">
+            <table class="courses">
+              <thead>
+                <tr>
+                  <th scope="col">Machine</th>
+                  <th scope="col">Now</th>
+                  <th scope="col">
+                    Time <Axis rollout={data} />
+                  </th>
+                  <th scope="col">Region</th>
+                  <th scope="col">Reason</th>
+                </tr>
+              </thead>
+              <tbody>
+                {data.bars.map((bar) => (
+                  <BarOfMachine key={bar.machine} bar={bar} rollout={data} />
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+        {data.more > 0 && <p class="faint">{some(data.more, "more Machine")} are not shown.</p>}
+      </Section>
+      <Section title="Requests" aside={<span class="faint">that changed something</span>}>
+        {data.requests.length === 0 ? (
+          <Empty>The history has no request of it.</Empty>
+        ) : (
+          <RequestTable label="Requests" requests={data.requests.map((one) => ({ ...one, faults: [], owner: one.tokenName ?? one.token }))} />
+        )}
+      </Section>
+    </>
+  );
+}
