@@ -1,6 +1,6 @@
 // The pulumi-machines command.
 import { styleText } from "node:util";
-import { Command } from "commander";
+import { Command, InvalidArgumentError } from "commander";
 import { MachinesError, messageOf } from "../provider/client/errors.ts";
 import { printable } from "../api/printable.ts";
 import { orphans, type Options } from "./orphans/orphans.ts";
@@ -14,6 +14,7 @@ import { promote, rollback, type PromoteOptions } from "./promotion/promote.ts";
 import { status, type StatusOptions } from "./promotion/status.ts";
 import { drift, type DriftOptions } from "./drift/drift.ts";
 import { undoReplacement, type UndoOptions } from "./orphans/undoReplacement.ts";
+import { showHistory, type HistoryOptions } from "./rollouts.ts";
 import { printablePainted } from "./style.ts";
 import { version } from "./version.ts";
 
@@ -62,6 +63,7 @@ function declare(around: Surroundings): Command {
   addPromote(program, around);
   addEnvironment(program, around);
   addStatus(program, around);
+  addHistory(program, around);
   addConsole(program, around);
   return program;
 }
@@ -228,6 +230,22 @@ function addStatus(program: Command, { streams, end }: Surroundings): void {
     .action(async (stacks: string[], options: StatusOptions & Anywhere) => {
       end(await status(stacks, enter(options), streams));
     });
+}
+
+function addHistory(program: Command, { streams, end }: Surroundings): void {
+  add(program, "history", "show the rollouts that the stack's service has: who, what, how long, with which result, and why")
+    .option("-s, --stack <name>", "stack whose service is asked (default: the selected one)")
+    .option("--app <name>", "only of this App")
+    .option("-n, --limit <count>", "number of rollouts, at most 200", limitOf, 20)
+    .option("--json", "print JSON")
+    .action(async (options: HistoryOptions & Anywhere) => end(await showHistory(enter(options), streams)));
+}
+
+/** A number of rollouts. */
+function limitOf(text: string): number {
+  const limit = Number(text);
+  if (Number.isInteger(limit) && limit >= 1 && limit <= 200) return limit;
+  throw new InvalidArgumentError("It must be a whole number from 1 to 200.");
 }
 
 function addConsole(program: Command, { streams }: Surroundings): void {

@@ -5,6 +5,7 @@ import { Command, Option } from "commander";
 import { addConsole } from "./commands/console.ts";
 import { addData } from "./commands/data.ts";
 import { fromEnvironment, tidyEnvironment } from "./commands/environment.ts";
+import { addHistory } from "./commands/history.ts";
 import { addKubernetes } from "./commands/kubernetes.ts";
 import { addList } from "./commands/list.ts";
 import { addLogs } from "./commands/logs.ts";
@@ -48,6 +49,7 @@ async function main(): Promise<void> {
   addConsole(program);
   addList(program);
   addLogs(program);
+  addHistory(program);
   addTokens(program);
   addData(program);
   addMembers(program);

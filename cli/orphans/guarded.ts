@@ -28,6 +28,7 @@ export function guarded(api: Api, check: () => Promise<void>): Api {
     ...{ config, clock, deadline, session },
     within: (other: Api["deadline"]) => guarded(api.within(other), check),
     reportRollout: (report: Parameters<Api["reportRollout"]>[0]) => api.reportRollout(report),
+    rollouts: (query: Parameters<Api["rollouts"]>[0]) => api.rollouts(query),
     close: () => api.close(),
   });
 }

@@ -7,7 +7,7 @@ import type { Config } from "./config.ts";
 import { MachinesError } from "./errors.ts";
 import type { ClientParts } from "./handler.ts";
 import { call, handlers } from "./request.ts";
-import { sendReport, type RolloutReport } from "./rollouts.ts";
+import { readRollouts, sendReport, type RolloutQuery, type RolloutReport } from "./rollouts.ts";
 import { newConnection, newSession, type Connection, type Session } from "./session.ts";
 
 type Contract = typeof contract;
@@ -44,6 +44,8 @@ export interface Api extends Methods {
   within(deadline: Deadline): Api;
   /** Reports a rollout to a service that shows rollouts. It never fails. */
   reportRollout(report: RolloutReport): Promise<void>;
+  /** The rollouts that the service shows; undefined if it shows none. @throws MachinesError if it does not answer, or refuses */
+  rollouts(query: RolloutQuery): ReturnType<typeof readRollouts>;
   /** Closes idle connections; requests in progress continue. */
   close(): Promise<void>;
 }
@@ -67,6 +69,7 @@ export function createApi(parts: ClientParts, connection: Connection = newConnec
       deadline,
       session,
       within: bind,
+      rollouts: (query: RolloutQuery) => readRollouts(parts, query),
       reportRollout: (report: RolloutReport) => sendReport(parts, session, report),
       close: () => parts.transport.close(),
     });

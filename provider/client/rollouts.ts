@@ -1,6 +1,8 @@
-// Reports rollouts to a service that shows them. It says so in the answers to requests with the header `pulumi-update`; the
+// Rollouts of a service that shows them: reports to it, and what it has. It says so in the answers to requests with the header `pulumi-update`; the
 // platform does not, and is told nothing.
+import { z } from "zod";
 import { askerHeader } from "./asker.ts";
+import { MachinesError } from "./errors.ts";
 import type { ClientParts, Handler } from "./handler.ts";
 import type { Session } from "./session.ts";
 import type { Outcome } from "./transport.ts";
@@ -22,6 +24,74 @@ export interface RolloutReport {
   readonly result?: "succeeded" | "failed" | "rolled back" | "waiting" | "interrupted";
   /** Why it ended so, without secrets. */
   readonly reason?: string;
+}
+
+/** A rollout as the service shows it. */
+const shown = z.object({
+  id: z.string(),
+  app: z.string(),
+  /** Null for one by plain Machines. */
+  fleet: z.string().nullable(),
+  /** Id of the run of Pulumi. */
+  update: z.string(),
+  urn: z.string().nullable(),
+  token: z.string(),
+  tokenName: z.string().nullable(),
+  strategy: z.string().nullable(),
+  from: z.string().nullable(),
+  to: z.string().nullable(),
+  phase: z.string(),
+  /** Milliseconds since 1970. */
+  began: z.number(),
+  /** Null while it is under way. */
+  ended: z.number().nullable(),
+  result: z.string().nullable(),
+  reason: z.string().nullable(),
+  /** Number of its Machines by what they do. */
+  machines: z.record(z.string(), z.number()),
+});
+const answer = z.object({ rollouts: z.array(shown), now: z.number() });
+
+/** A rollout as the service shows it. */
+export type ShownRollout = z.infer<typeof shown>;
+
+/** Which rollouts are read, newest first. */
+export interface RolloutQuery {
+  readonly app?: string | undefined;
+  /** At most 200. */
+  readonly limit: number;
+}
+
+/**
+ * The rollouts that the service has, and its time; undefined if it keeps none, as the platform.
+ * @throws MachinesError if it does not answer, or refuses
+ */
+export async function readRollouts(
+  { connect, transport }: ClientParts,
+  { app, limit }: RolloutQuery,
+): Promise<{ readonly rollouts: readonly ShownRollout[]; readonly now: number } | undefined> {
+  const { url, token } = await connect();
+  const query = new URLSearchParams({ limit: String(limit), ...(app === undefined ? {} : { app }) });
+  const outcome = await transport({
+    method: "GET",
+    url: `${url}${path}?${query.toString()}`,
+    headers: { accept: "application/json", authorization: `Bearer ${token}`, "user-agent": "pulumi-machines" },
+    body: undefined,
+    timeout: 30_000,
+    held: false,
+    signal: undefined,
+  });
+  if (outcome.kind !== "answer")
+    throw new MachinesError("network", `${url} does not answer: ${outcome.cause.message}`);
+  const { status, text } = outcome;
+  if (status === 401 || status === 403)
+    throw new MachinesError("configuration", `${url} refuses the token: its answer to ${path} is ${status}`);
+  if (status !== 200) return undefined;
+  try {
+    return answer.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
 }
 
 /** Records whether the service shows rollouts. */

@@ -1,7 +1,6 @@
 // The commands logs and url: what the service and its Machines write, and where an App can be opened.
 import { existsSync, readFileSync, watchFile } from "node:fs";
 import { InvalidArgumentError, type Command } from "commander";
-import { parseDuration } from "../../api/schema.ts";
 import { reach, streamFrom } from "../local/client.ts";
 import { logFile, olderLog } from "../local/log.ts";
 import { dataFolder } from "../local/options.ts";
@@ -10,6 +9,7 @@ import { withTokens } from "../local/orgRequests.ts";
 import type { Address } from "../proxy/addresses.ts";
 import type { LogLine } from "../runtime/runtime.ts";
 import { holderOf } from "./holder.ts";
+import { momentOf } from "./moment.ts";
 import { print, printJson } from "./print.ts";
 
 interface Flags {
@@ -102,14 +102,6 @@ function lineCount(text: string): number {
   return Number(text);
 }
 
-/** A time, or how long ago it was. */
-function time(text: string): number {
-  const ago = parseDuration(text);
-  const at = ago === undefined ? Date.parse(text) : Date.now() - ago / 1e6;
-  if (Number.isNaN(at)) throw new InvalidArgumentError("It must be a duration such as 10m, or a time.");
-  return at;
-}
-
 /** Adds the commands that show logs and addresses. */
 export function addLogs(program: Command): void {
   program
@@ -117,7 +109,7 @@ export function addLogs(program: Command): void {
     .description("show the output of an App's Machines (with containers), or the log of the background service")
     .option("-f, --follow", "keep showing new lines")
     .option("-n, --lines <count>", "number of lines to begin with", lineCount, 50)
-    .option("--since <time>", "only later lines: a duration such as 10m, or a time", time)
+    .option("--since <time>", "only later lines: a duration such as 10m, or a time", momentOf)
     .action(logs);
   program
     .command("url <app>")
