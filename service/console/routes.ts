@@ -17,7 +17,7 @@ import { clusterView } from "./cluster.ts";
 import { Costly, type Work } from "./costly.ts";
 import { eventsQuery, sendChanges } from "./events.ts";
 import { faultsView } from "./faultView.ts";
-import { insideView, machineView, versionView } from "./machine.ts";
+import { insideView, linesView, machineView, versionView } from "./machine.ts";
 import { groupsOf, windowOf, windowQuery } from "./machines.ts";
 import { overviewOf } from "./overview.ts";
 import { addPage } from "./page.ts";
@@ -125,6 +125,7 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
   const ofMachine = "apps/:app_name/machines/:machine_id";
   getCostly("more", ofMachine, noQuery, ({ asker, params }) => machineView(asker, machineIn(params)));
   get(`${ofMachine}/inside`, noQuery, ({ asker, params }) => insideView(asker, machineIn(params)));
+  get(`${ofMachine}/lines`, noQuery, ({ asker, params }) => linesView(asker, machineIn(params)));
   get(`${ofMachine}/versions/:version`, noQuery, ({ asker, params }) =>
     versionView(asker, machineIn(params), params["version"] ?? ""),
   );

@@ -37,6 +37,19 @@ export interface SessionView {
   readonly now: number;
 }
 
+/** A text with times in it, which the page shows in the zone of its reader. */
+export type Words = readonly (string | { readonly at: number })[];
+
+/** Why a Machine does not do what it should. */
+export interface Failure {
+  /** `failed` for good; `looping` crashes again and again; `ended` by itself with a failure; `critical` runs with a critical check. */
+  readonly kind: "failed" | "looping" | "ended" | "critical";
+  /** Begins with a capital letter and ends with a full stop. */
+  readonly cause: Words;
+  /** The last lines that its process wrote, as its exit reports them. */
+  readonly lines: readonly string[];
+}
+
 /** Number of Machines by state. */
 export type States = Readonly<Partial<Record<MachineState, number>>>;
 

@@ -23,11 +23,15 @@ export function injectedSecrets(
 }
 
 /** The last of the lines, with secrets masked. `secrets` is called only if there are lines. */
-export function lastLines(lines: readonly string[], secrets: () => readonly string[]): readonly string[] {
+export function lastLines(
+  lines: readonly string[],
+  secrets: () => readonly string[],
+  most = mostLines,
+): readonly string[] {
   if (lines.length === 0) return [];
   const hidden = [...new Set(secrets().flatMap(formsOf))].filter(({ length }) => length >= shortestSecret);
   // Masked first: a part of a secret would not be recognized.
-  return lines.slice(-mostLines).map((line) => shortened(masked(line.replace(/\r?\n?$/, ""), hidden)));
+  return lines.slice(-most).map((line) => shortened(masked(line.replace(/\r?\n?$/, ""), hidden)));
 }
 
 /** How a value may appear in a line: by each of its own lines, and as JSON has it. */

@@ -86,6 +86,7 @@ const routes: Readonly<Record<string, readonly string[]>> = {
     ...["GET /console/api/apps/:app_name", "GET /console/api/apps/:app_name/groups"],
     ...["GET /console/api/apps/:app_name/machines", "GET /console/api/apps/:app_name/machines/:machine_id"],
     "GET /console/api/apps/:app_name/machines/:machine_id/inside",
+    "GET /console/api/apps/:app_name/machines/:machine_id/lines",
     "GET /console/api/apps/:app_name/machines/:machine_id/versions/:version",
     "GET /console/api/code",
   ],

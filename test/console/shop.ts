@@ -3,13 +3,18 @@ import type { Call } from "../service/client.ts";
 
 const fleet = (phase: string) => ({ "pulumi-fleet": "web", "pulumi-fleet-phase": phase });
 
-/** Creates the Apps `shop`, `mail` and `empty`, and a cluster. */
-export async function fill(call: Call) {
-  const ok = async (...args: Parameters<Call>) => {
+/** The bodies of answers that must be a success. */
+const sure =
+  (call: Call) =>
+  async (...args: Parameters<Call>) => {
     const { status, body, text } = await call(...args);
     if (status >= 300) throw new Error(`${args[0]} ${args[1]} gave ${status} ${text}`);
     return body;
   };
+
+/** Creates the Apps `shop`, `mail` and `empty`, and a cluster. */
+export async function fill(call: Call) {
+  const ok = sure(call);
   for (const name of ["shop", "mail", "empty"]) await ok("POST", "/apps", { name, org_slug: "personal" });
   const ids: string[] = [];
   for (const [i, region] of ["ams", "fra", "iad", "ams", "fra", "iad"].entries()) {
@@ -54,4 +59,28 @@ export async function fill(call: Call) {
     org_slug: "personal",
   });
   return { ids, first, second, cluster: String(data.id) };
+}
+
+/** Creates the App `broken` with a Machine that has failed after an update, one with a critical check, and one that runs well. */
+export async function fillWithProblems(call: Call) {
+  const ok = sure(call);
+  await ok("POST", "/apps", { name: "broken", org_slug: "personal" });
+  const machine = async (name: string, config: object): Promise<string> =>
+    (await ok("POST", "/apps/broken/machines", { name, region: "ams", config })).id;
+  const failed = await machine("worker", {
+    image: "registry.example/worker:1",
+    env: { LOG: "info", DATABASE_PASSWORD: "first-hush" },
+  });
+  await ok("POST", `/apps/broken/machines/${failed}`, {
+    config: {
+      image: "registry.example/worker:2",
+      env: { LOG: "info", DATABASE_PASSWORD: "second-hush", MACHINES_SIMULATE: "exit:3" },
+    },
+  });
+  const critical = await machine("api", {
+    image: "registry.example/api:1",
+    env: { MACHINES_SIMULATE: "checks:critical" },
+    checks: { alive: { type: "http", port: 8080, path: "/" } },
+  });
+  return { failed, critical, good: await machine("good", { image: "registry.example/good:1" }) };
 }

@@ -21,7 +21,7 @@ const actions: readonly Action[] = [
     does: "starts",
     method: "POST",
     path: "/start",
-    isFor: (state) => ["stopped", "suspended", "created"].includes(state),
+    isFor: (state) => ["stopped", "suspended", "created", "failed"].includes(state),
   },
   { name: "Stop", does: "stops", method: "POST", path: "/stop", isFor: isRunning },
   { name: "Restart", does: "restarts", method: "POST", path: "/restart", isFor: isRunning },

@@ -6,6 +6,7 @@ import type { InsideView, MachineView as View } from "../machine.ts";
 import { queryOf, to } from "./address.ts";
 import { Actions } from "./actions.tsx";
 import { AsCode } from "./code.tsx";
+import { FailurePanel } from "./failure.tsx";
 import { now, useLive, who } from "./live.ts";
 import { Logs } from "./logs.tsx";
 import { Empty, Facts, Id, NoView, Problem, Section, State, Table, Tabs, Time } from "./parts.tsx";
@@ -47,6 +48,7 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
         </span>
       </header>
       {error && <Problem error={error} />}
+      {data.failure && <FailurePanel at={at} app={app} id={id} view={data} failure={data.failure} />}
       <Facts
         of={[
           ["Id", <Id key="id">{id}</Id>],
@@ -144,13 +146,17 @@ function Events({ view: { events } }: { readonly view: View }): JSX.Element {
     <ol class="timeline">
       {events.map((event) => (
         <li key={event.id}>
-          <span class="mono faint">{clock(event.timestamp ?? 0)}</span> <State of={event.status ?? "unknown"} />{" "}
-          <b>{event.type}</b>{" "}
+          <span class="mono faint">{clock(event.timestamp)}</span> <b>{event.text}</b>{" "}
           <span class="faint">
             by {event.source === "user" ? "a request" : "the service"}, <Time at={event.timestamp} />
           </span>
-          {event.request != null && Object.keys(event.request).length > 0 && (
-            <pre>{JSON.stringify(event.request, null, 1)}</pre>
+          {event.request !== null && Object.keys(event.request).length > 0 && (
+            <details>
+              <summary aria-label={`Details of: ${event.text}`}>Details</summary>
+              <pre tabIndex={0} aria-label={`Details of: ${event.text}`}>
+                {JSON.stringify(event.request, null, 1)}
+              </pre>
+            </details>
           )}
         </li>
       ))}

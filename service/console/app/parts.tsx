@@ -1,10 +1,10 @@
 // Small parts that the views share.
 import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
-import type { States } from "../types.ts";
+import type { States, Words } from "../types.ts";
 import { queryOf, setQuery, to } from "./address.ts";
 import { now, problemOf, type Failure } from "./live.ts";
-import { count, exact, relative } from "./words.ts";
+import { count, exact, moment, relative } from "./words.ts";
 
 /** A shape for each kind of state: nobody has to know the colours. */
 const shapes: Readonly<Record<string, readonly [shape: string, tone: string]>> = {
@@ -55,6 +55,21 @@ export function Time({ at }: { readonly at: number | string | null | undefined }
     </time>
   );
 }
+
+/** A text with times in it, in the zone of the reader. */
+export const Sentence = ({ of }: { readonly of: Words }): JSX.Element => (
+  <>
+    {of.map((part, i) =>
+      typeof part === "string" ? (
+        part
+      ) : (
+        <time key={i} dateTime={new Date(part.at).toISOString()} title={exact(part.at)}>
+          {moment(part.at, now.value)}
+        </time>
+      ),
+    )}
+  </>
+);
 
 /** Says what was done, for everyone. */
 export const spoken = signal("");

@@ -66,7 +66,18 @@ function configOf(at: string, version: string): Promise<MachineConfig> {
   return found;
 }
 
-function Compared({ at, from, to }: { readonly at: string; readonly from: string; readonly to: string }): JSX.Element {
+/** The difference between two versions. */
+export function Compared({
+  at,
+  from,
+  to,
+  isShort = false,
+}: {
+  readonly at: string;
+  readonly from: string;
+  readonly to: string;
+  readonly isShort?: boolean;
+}): JSX.Element {
   const [configs, setConfigs] = useState<readonly [MachineConfig, MachineConfig] | Failure>();
   useEffect(() => {
     let isOver = false;
@@ -82,5 +93,5 @@ function Compared({ at, from, to }: { readonly at: string; readonly from: string
   if (configs instanceof Failure) return <Problem error={configs} />;
   const [one, other] = configs;
   const equal = from === to ? "This is one version; choose another to compare it with." : "The two versions are equal.";
-  return <Difference from={one} to={other} label="Difference between the versions" equal={equal} />;
+  return <Difference from={one} to={other} label="Difference between the versions" equal={equal} isShort={isShort} />;
 }

@@ -48,3 +48,9 @@ export const exact = (time: number): string =>
 /** `12:03:04.567`. */
 export const clock = (time: number): string =>
   `${new Date(time).toLocaleTimeString("sv-SE")}.${String(Math.floor(time) % 1000).padStart(3, "0")}`;
+
+/** A time within a sentence: `01:27`, and the date before it if it was another day. */
+export function moment(time: number, now: number): string {
+  const [day, minute] = new Date(time).toLocaleString("sv-SE").slice(0, 16).split(" ");
+  return new Date(now).toLocaleDateString("sv-SE") === day ? (minute ?? "") : `${day} ${minute}`;
+}
