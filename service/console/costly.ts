@@ -55,9 +55,12 @@ interface Kept {
   readonly value: object;
   /** When it may be counted again. */
   readonly until: number;
-  /** Number of commits before it was counted; undefined if it depends on more than the store. */
-  readonly commits: number | undefined;
+  /** Stamp before it was counted; undefined if it depends on more than the stamp says. */
+  readonly stamp: Stamp;
 }
+
+/** What an answer depends on: it is the same while its stamp is. Undefined if there is none now. */
+type Stamp = number | string | undefined;
 
 /** Remembers expensive answers for a time in proportion to their cost. */
 export class Costly {
@@ -75,22 +78,22 @@ export class Costly {
   }
 
   /**
-   * The answer of that name, and in how many milliseconds there will be a fresh one if this one is not. An answer that depends on the
-   * store only stays fresh until the number of `commits` changes, which is undefined while there is a change to commit.
+   * The answer of that name, and in how many milliseconds there will be a fresh one if this one is not. An answer that depends only on
+   * what has a stamp, such as the number of commits, stays fresh until the stamp changes. It is undefined while there is a change to commit.
    */
   async answer<T extends object>(
     name: string,
     count: (work: Work) => T | Promise<T>,
-    commits?: () => number | undefined,
+    stamp?: () => Stamp,
   ): Promise<T & Fresh> {
     const known = this.#kept.get(name);
-    if (known?.commits !== undefined && known.commits === commits?.()) return known.value as T;
+    if (known?.stamp !== undefined && known.stamp === stamp?.()) return known.value as T;
     const rest = known === undefined ? 0 : known.until - this.#now();
     if (known !== undefined && rest > 0) return { ...(known.value as T), freshIn: Math.ceil(rest) };
     const running = this.#running.get(name) as Promise<T> | undefined;
     // It may have begun before the change that this question is about.
     if (running) return { ...(await running), freshIn: 0 };
-    const begun = this.#count(name, count, commits);
+    const begun = this.#count(name, count, stamp);
     this.#running.set(name, begun);
     try {
       return await begun;
@@ -102,16 +105,16 @@ export class Costly {
   async #count<T extends object>(
     name: string,
     count: (work: Work) => T | Promise<T>,
-    commits: (() => number | undefined) | undefined,
+    stamp: (() => Stamp) | undefined,
   ): Promise<T> {
-    const before = commits?.();
+    const before = stamp?.();
     const work = new Work(this.#now, this.#nextTurn);
     const value = await count(work);
     const { ms } = work;
     this.#forget(name);
     if (ms <= cheapMs) return value;
-    const isSame = before === commits?.();
-    this.#kept.set(name, { value, until: this.#now() + ms / share, commits: isSame ? before : undefined });
+    const isSame = before === stamp?.();
+    this.#kept.set(name, { value, until: this.#now() + ms / share, stamp: isSame ? before : undefined });
     this.#members += membersOf(value);
     for (const oldest of this.#kept.keys()) {
       // The latest one is expensive, so it is remembered whatever its size is.

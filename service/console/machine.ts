@@ -12,6 +12,7 @@ import { decodeTime } from "ulid";
 import { ask, askFor, type Asker } from "./ask.ts";
 import { sentenceOf, type MachineEvent } from "./eventText.ts";
 import { failureOf, versionBefore, type CheckedCheck } from "./failure.ts";
+import type { Failure } from "./types.ts";
 
 type Params = Readonly<Record<"app_name" | "machine_id", string>>;
 
@@ -35,7 +36,7 @@ function versionsOf({ context }: Asker, machine: string): readonly VersionItem[]
 const mostEvents = 50;
 
 /** The kept events of a Machine, newest first. */
-export const eventsOf = ({ store }: Asker["context"], machine: string): readonly MachineEvent[] =>
+const eventsOf = ({ store }: Asker["context"], machine: string): readonly MachineEvent[] =>
   store
     .all<EventRow>("SELECT * FROM events WHERE machine = ? ORDER BY id DESC", machine)
     .map(({ machine: _machine, moved: _moved, request, ...event }) => ({
@@ -45,7 +46,7 @@ export const eventsOf = ({ store }: Asker["context"], machine: string): readonly
 
 /** The results of the checks of a Machine that runs; they have one time. */
 const checksIn = (
-  machine: Awaited<ReturnType<typeof machineOfAnswer>>,
+  machine: Pick<Awaited<ReturnType<typeof machineOfAnswer>>, "checks">,
   row: MachineRow | undefined,
 ): readonly CheckedCheck[] =>
   row?.state === "started"
@@ -69,6 +70,16 @@ function sentences(events: readonly MachineEvent[], checks: readonly CheckedChec
       text: `Check ${name} is critical${output === "" ? "" : `: ${output}`}`,
     }));
   return [...critical, ...shown].sort((a, b) => b.timestamp - a.timestamp);
+}
+
+/** Why a Machine does not do what it should; undefined if it does. */
+export async function failureIn(asker: Asker, params: Params): Promise<Failure | undefined> {
+  const { context } = asker;
+  const { id } = machineOf({ ...asker, params });
+  const row = findMachine(context, id);
+  const machine = row?.state === "started" ? await machineOfAnswer(asker, params) : {};
+  const checks = checksIn(machine, row);
+  return row && failureOf({ state: row.state, events: eventsOf(context, id), checks, now: context.clock.now() });
 }
 
 /** The state of a Machine, why it has failed, its events and versions, its lease, and the requests that wait for it. */

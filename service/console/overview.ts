@@ -8,9 +8,20 @@ import type { MachineState } from "../states/machineStates.ts";
 import type { ClusterRow } from "../store/rows.ts";
 import { version } from "../version.ts";
 import type { Asker } from "./ask.ts";
+import { addCertificates } from "./certificateProblems.ts";
 import type { Work } from "./costly.ts";
 import { checks } from "./machines.ts";
 import { inPart, partsOf } from "./parts.ts";
+import {
+  addMachines,
+  AppProblems,
+  clustersWithProblems,
+  lately,
+  problemsOf,
+  regionsWithProblems,
+  restartedLately,
+  type Found,
+} from "./problems.ts";
 import { machineCost } from "./size.ts";
 import type { AppSummary, ClusterSummary, Overview, RegionSummary, States } from "./types.ts";
 
@@ -22,6 +33,7 @@ interface CountRow {
   readonly guest: string | null;
   readonly size: string | null;
   readonly cpu_kind: string;
+  readonly restarted: number;
   readonly n: number;
 }
 
@@ -42,6 +54,7 @@ interface Counted extends AppSummary {
   readonly costs: { readonly machines: number; readonly volumes: number; readonly addresses: number };
   /** Number of its Machines by region. */
   readonly byRegion: ReadonlyMap<string, number>;
+  readonly problems: readonly Found[];
 }
 
 /** Number of Apps that are read at once. */
@@ -70,8 +83,8 @@ async function* appsOf({ store }: Context, { org, app }: Caller, work: Work): As
 }
 
 const countsSql = `SELECT m.state, ${checks} AS checks, m.region, m.brief -> '$.guest' AS guest, m.size, m.cpu_kind,
-    count(*) AS n
-  FROM machines m WHERE ${inPart} GROUP BY 1, 2, 3, 4, 5, 6`;
+    ${restartedLately} AS restarted, count(*) AS n
+  FROM machines m WHERE ${inPart} GROUP BY 1, 2, 3, 4, 5, 6, 7`;
 
 const sum = <T>(all: readonly T[], of: (one: T) => number): number => all.reduce((total, one) => total + of(one), 0);
 
@@ -84,15 +97,26 @@ async function counted(context: Context, listed: ListedApp, work: Work): Promise
   const states = new Map<MachineState, number>();
   const results = new Map<CountRow["checks"], number>();
   const byRegion = new Map<string, number>();
+  const problems = new AppProblems(name);
   let machines = 0;
-  for await (const names of partsOf(context, id, work))
-    for (const row of context.store.all<CountRow>(countsSql, id, ...names)) {
+  for await (const names of partsOf(context, id, work)) {
+    const rows = context.store.all<CountRow>(countsSql, id, ...names, lately(context));
+    for (const row of rows) {
       add(states, row.state, row.n);
       add(results, row.checks, row.n);
       add(byRegion, row.region, row.n);
       const guest = row.guest === null ? undefined : (JSON.parse(row.guest) as MachineConfig["guest"]);
       machines += row.n * machineCost({ ...row, guest });
     }
+    const of = (is: (row: CountRow) => boolean): number => sum(rows.filter(is), ({ n }) => n);
+    const bad = {
+      failed: of(({ state }) => state === "failed"),
+      critical: of((row) => row.checks === "critical"),
+      restarted: of(({ restarted }) => restarted === 1),
+    };
+    await addMachines(context, { id, name }, names, bad, problems, work);
+  }
+  if (hostnames > 0) await addCertificates(context, { id, name }, problems, work);
   const addresses = context.store.all<{ type: string; n: number }>(
     "SELECT type, count(*) AS n FROM ips WHERE app = ? GROUP BY type",
     id,
@@ -112,6 +136,7 @@ async function counted(context: Context, listed: ListedApp, work: Work): Promise
     cost: costs.machines + costs.volumes + costs.addresses,
     costs,
     byRegion,
+    problems: problems.all,
   };
 }
 
@@ -131,8 +156,13 @@ function regionsOf(context: Context, apps: readonly Counted[]): readonly RegionS
   }));
 }
 
-function clustersOf({ store }: Context, { org, app }: Caller): readonly ClusterSummary[] {
-  if (app !== null) return [];
+/** The clusters of an organization; a token of one App sees none. */
+const clusterRows = ({ store }: Context, { org, app }: Caller): readonly ClusterRow[] =>
+  app === null
+    ? store.all<ClusterRow>("SELECT * FROM clusters WHERE org = ? AND status <> 'deleted' ORDER BY name, number", org)
+    : [];
+
+function clustersOf({ store }: Context, { org }: Caller, rows: readonly ClusterRow[]): readonly ClusterSummary[] {
   const attached = store.all<{ cluster: string; name: string }>(
     `SELECT t.cluster, a.name FROM attachments t JOIN apps a ON a.id = t.app
      WHERE a.org = ? AND a.deleting < 2 ORDER BY a.name`,
@@ -144,31 +174,37 @@ function clustersOf({ store }: Context, { org, app }: Caller): readonly ClusterS
     if (known) known.push(name);
     else names.set(cluster, [name]);
   }
-  return store
-    .all<ClusterRow>("SELECT * FROM clusters WHERE org = ? AND status <> 'deleted' ORDER BY name, number", org)
-    .map(({ id, name, status, region, plan, disk_size_gb, storage_used_bytes, pg_major_version }) => ({
-      ...{ id, name, status, region, plan },
-      diskGb: disk_size_gb,
-      usedBytes: storage_used_bytes,
-      version: pg_major_version,
-      attachments: names.get(id) ?? [],
-    }));
+  return rows.map(({ id, name, status, region, plan, disk_size_gb, storage_used_bytes, pg_major_version }) => ({
+    ...{ id, name, status, region, plan },
+    diskGb: disk_size_gb,
+    usedBytes: storage_used_bytes,
+    version: pg_major_version,
+    attachments: names.get(id) ?? [],
+  }));
 }
 
 /** What the caller's organization has. */
-export async function overviewOf({ context, caller }: Asker, work: Work): Promise<Overview> {
+export async function overviewOf(asker: Asker, work: Work): Promise<Overview> {
+  const { context, caller } = asker;
   const { store, runtime } = context;
   const counts: Counted[] = [];
   for await (const app of appsOf(context, caller, work)) counts.push(await counted(context, app, work));
   counts.sort((a, b) => (a.name < b.name ? -1 : 1));
-  const clusters = clustersOf(context, caller);
+  const rows = clusterRows(context, caller);
+  const clusters = clustersOf(context, caller, rows);
+  const found = [
+    ...counts.flatMap(({ problems }) => problems),
+    ...(await clustersWithProblems(context, rows, work)),
+    ...regionsWithProblems(context, counts),
+  ];
   const organization = store.get<{ slug: string; name: string }>(
     "SELECT slug, name FROM orgs WHERE id = ?",
     caller.org,
   ) ?? { slug: caller.slug, name: caller.slug };
   return {
     ...{ organization, runtime: runtime.name, version, clusters },
-    apps: counts.map(({ costs: _costs, byRegion: _byRegion, ...app }) => app),
+    problems: await problemsOf(asker, found, work),
+    apps: counts.map(({ costs: _costs, byRegion: _byRegion, problems: _problems, ...app }) => app),
     regions: regionsOf(context, counts),
     cost: {
       currency: prices.currency,

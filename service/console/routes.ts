@@ -92,18 +92,24 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
     });
   };
   const commits = (): number | undefined => (context.store.unsettled ? undefined : changes.commits);
+  /** The overview says what ends soon, and what has waited for long. */
+  const minutes = (): string | undefined => {
+    const number = commits();
+    return number === undefined ? undefined : `${number} ${Math.floor(context.clock.now() / 60_000)}`;
+  };
+  const stamps = { store: commits, "store and minute": minutes, more: undefined } as const;
   /** An answer that may be expensive; callers with the same rights share it. `of` says what it depends on. */
   const shared = <Q, T extends object>(
-    of: "store" | "more",
+    of: keyof typeof stamps,
     { asker, request }: Asking<Q>,
     answer: (work: Work) => T | Promise<T>,
   ) => {
     const rights = [asker.caller.org, asker.caller.app, mayFault(request)];
     const name = JSON.stringify([...rights, request.url]);
-    return costly.answer(name, answer, of === "store" ? commits : undefined);
+    return costly.answer(name, answer, stamps[of]);
   };
   const getCostly = <Q extends z.ZodType>(
-    of: "store" | "more",
+    of: keyof typeof stamps,
     path: string,
     query: Q,
     answer: (asking: Asking<z.infer<Q>>, work: Work) => object | Promise<object>,
@@ -112,7 +118,7 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
     appOf({ ...asker, params }).id;
   const addresses = async (of: AppRow) => (await proxy?.addressesOf(of)) ?? [];
 
-  getCostly("store", "overview", noQuery, ({ asker }, work) => overviewOf(asker, work));
+  getCostly("store and minute", "overview", noQuery, ({ asker }, work) => overviewOf(asker, work));
   getCostly("more", "apps/:app_name", noQuery, ({ asker, params }, work) =>
     appView(asker, params["app_name"] ?? "", addresses, work),
   );

@@ -50,6 +50,39 @@ export interface Failure {
   readonly lines: readonly string[];
 }
 
+/** A kind of problem. */
+export type ProblemKind =
+  | "cluster failed"
+  | "Machine failed"
+  | "Machine loops"
+  | "check critical"
+  | "certificate failed"
+  | "cluster full"
+  | "region full"
+  | "certificate ends"
+  | "certificate waits"
+  | "no backup";
+
+/** A problem as a sentence: its subject, which leads to its place, and the rest. */
+export interface Problem {
+  readonly kind: ProblemKind;
+  readonly subject: string;
+  readonly text: Words;
+  /** A cluster; or an App with the query of its view, or one of its Machines. */
+  readonly place: {
+    readonly app?: string;
+    readonly machine?: string;
+    readonly query?: string;
+    readonly cluster?: string;
+  };
+}
+
+/** The worst problems of an organization, and how many there are. */
+export interface Problems {
+  readonly total: number;
+  readonly first: readonly Problem[];
+}
+
 /** Number of Machines by state. */
 export type States = Readonly<Partial<Record<MachineState, number>>>;
 
@@ -109,6 +142,7 @@ export interface ClusterSummary {
 
 /** The overview of an organization. */
 export interface Overview {
+  readonly problems: Problems;
   readonly organization: { readonly slug: string; readonly name: string };
   readonly runtime: string;
   readonly version: string;

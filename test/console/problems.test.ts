@@ -48,4 +48,36 @@ describe.runIf(hasBrowser)("what has failed", () => {
     await page.getByText("Started", { exact: true }).waitFor();
     expect(await page.getByRole("region", { name: /^Why/ }).count()).toBe(0);
   });
+
+  test("the overview lists what has failed, with links, and says nothing of zero while something has failed", async () => {
+    const { page, url, call } = await withConsole();
+    await page.getByText("Nothing has failed, and nothing waits or ends soon.").waitFor();
+    const { failed, critical } = await fillWithProblems(call);
+    const problems = page.getByRole("region", { name: "Problems" });
+    await problems
+      .getByText(/^Machine worker of broken has failed\. Exited with code 3, eleven times since \d\d:\d\d; /)
+      .waitFor();
+    await problems
+      .getByText(/^Machine api of broken runs, but its checks fail\. Its check alive has been critical /)
+      .waitFor();
+    const figures = page.locator(".figures li");
+    expect((await figures.allTextContents()).slice(2, 5)).toEqual(["2 started", "1 failed", "1 with critical checks"]);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.screenshot({ path: join(screens, "problems-light.png") });
+    await call("DELETE", `/apps/broken/machines/${critical}?force=true`);
+    await problems.getByText("Machine api of broken").waitFor({ state: "hidden" });
+    await page.getByText("none critical of those started").waitFor();
+    expect(await page.locator(".figures").textContent()).not.toContain("critical");
+    await problems.getByRole("link", { name: "Machine worker of broken" }).click();
+    await page.getByRole("region", { name: "Why it has failed" }).waitFor();
+    expect(new URL(page.url()).pathname).toBe(`/console/apps/broken/machines/${failed}`);
+    for (const name of ["a", "b", "c"])
+      await call("POST", "/apps/broken/machines", {
+        name,
+        config: { image: "app", env: { MACHINES_SIMULATE: "exit:1" } },
+      });
+    await page.goto(url);
+    await problems.getByRole("link", { name: "4 Machines of broken" }).click();
+    await page.getByText("4 Machines", { exact: true }).waitFor();
+  });
 });

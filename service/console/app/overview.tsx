@@ -1,9 +1,9 @@
 // What an organization has.
 import type { JSX } from "preact";
-import type { Fresh, Overview } from "../types.ts";
+import type { AppSummary, Fresh, Overview, Problem as Item, Problems } from "../types.ts";
 import { queryOf, to } from "./address.ts";
 import { useLive, who } from "./live.ts";
-import { Bar, Code, Empty, Filter, NoView, Section, State, StateCounts, Table, Time } from "./parts.tsx";
+import { Bar, Code, Empty, Filter, NoView, Section, Sentence, State, StateCounts, Table, Time } from "./parts.tsx";
 import { AsCode } from "./code.tsx";
 import { bytes, count, money, some } from "./words.ts";
 
@@ -25,10 +25,11 @@ export function OverviewView(): JSX.Element {
         <Figure value={apps.length} name={["App", "Apps"]} />
         <Figure value={add(apps.map(({ machines }) => machines))} name={["Machine", "Machines"]} />
         <Figure value={add(apps.map(({ states }) => states.started ?? 0))} name={["started", "started"]} />
-        <Figure
-          value={add(apps.map(({ critical }) => critical))}
-          name={["with critical checks", "with critical checks"]}
-        />
+        {(["failed", "critical"] as const).map((name) => {
+          const n = add(apps.map(name === "failed" ? failedIn : ({ critical }) => critical));
+          const text = name === "failed" ? "failed" : "with critical checks";
+          return n > 0 && <Figure key={name} value={n} name={[text, text]} isBad />;
+        })}
         <Figure value={add(apps.map(({ volumes }) => volumes))} name={["volume", "volumes"]} />
         <Figure value={clusters.length} name={["cluster", "clusters"]} />
         <li
@@ -37,6 +38,7 @@ export function OverviewView(): JSX.Element {
           <b>{money(total, cost.currency)}</b> a month, estimated
         </li>
       </ul>
+      <ProblemList of={data.problems} />
       <Section title="Apps" aside={apps.length > 8 && <Filter name="q" label="Name of an App" />}>
         {apps.length === 0 ? (
           <NoApps />
@@ -56,7 +58,9 @@ export function OverviewView(): JSX.Element {
                 <td>{app.machines === 0 ? <span class="faint">none</span> : <StateCounts states={app.states} />}</td>
                 <td>
                   {app.critical > 0 && <State of="critical" n={app.critical} />}
-                  {app.critical === 0 && (app.states.started ?? 0) > 0 && <span class="faint">none critical</span>}
+                  {app.critical === 0 && (app.states.started ?? 0) > 0 && (
+                    <span class="faint">{failedIn(app) > 0 ? "none critical of those started" : "none critical"}</span>
+                  )}
                 </td>
                 <td>{app.regions.join(", ")}</td>
                 <td class="number">{count(app.volumes)}</td>
@@ -125,14 +129,56 @@ export function OverviewView(): JSX.Element {
   );
 }
 
+const failedIn = ({ states }: AppSummary): number => states.failed ?? 0;
+
+/** Problems that are to be solved now, and those that have time. */
+const grave: readonly Item["kind"][] = [
+  ...(["cluster failed", "Machine failed", "Machine loops", "check critical", "certificate failed"] as const),
+];
+
+function placeOf({ app = "", machine, query, cluster }: Item["place"]): string {
+  if (cluster !== undefined) return to.cluster(cluster);
+  return machine === undefined ? `${to.app(app)}?${query ?? ""}` : to.machine(app, machine);
+}
+
+function ProblemList({ of: { total, first } }: { readonly of: Problems }): JSX.Element {
+  return (
+    <Section title="Problems" aside={total > 0 && <span class="faint">{count(total)}, the worst first</span>}>
+      {total === 0 ? (
+        <p class="faint">Nothing has failed, and nothing waits or ends soon.</p>
+      ) : (
+        <ul class="problems">
+          {first.map((item) => {
+            const isGrave = grave.includes(item.kind);
+            return (
+              <li key={`${item.kind} ${item.subject}`}>
+                <span class={isGrave ? "bad" : "odd"} aria-hidden="true">
+                  {isGrave ? "▲" : "◆"}
+                </span>
+                <span>
+                  <a href={placeOf(item.place)}>{item.subject}</a>
+                  <Sentence of={item.text} />
+                </span>
+              </li>
+            );
+          })}
+        </ul>
+      )}
+      {total > first.length && <p class="faint">And {count(total - first.length)} more.</p>}
+    </Section>
+  );
+}
+
 const Figure = ({
   value,
   name: [one, many],
+  isBad = false,
 }: {
   readonly value: number;
   readonly name: readonly [string, string];
+  readonly isBad?: boolean;
 }): JSX.Element => (
-  <li>
+  <li class={isBad ? "bad" : ""}>
     <b>{count(value)}</b> {value === 1 ? one : many}
   </li>
 );
