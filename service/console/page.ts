@@ -56,7 +56,7 @@ const html = `<!doctype html>
 <link rel="stylesheet" href="/console/assets/app.css">
 <script type="module" src="/console/assets/app.js"></script>
 </head>
-<body><div id="app"></div><noscript>The console needs JavaScript. <a href="/docs">The operations</a> do not.</noscript></body>
+<body><div id="app"></div><noscript>The console needs JavaScript. <a href="/docs">The documentation of the API</a> does not.</noscript></body>
 </html>
 `;
 

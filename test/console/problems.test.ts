@@ -62,8 +62,11 @@ describe.runIf(hasBrowser)("what has failed", () => {
       .waitFor();
     const figures = page.locator(".figures li");
     expect((await figures.allTextContents()).slice(2, 5)).toEqual(["2 started", "1 failed", "1 with critical checks"]);
-    expect(await accessibilityProblems(page)).toEqual([]);
-    await page.screenshot({ path: join(screens, "problems-light.png") });
+    for (const colorScheme of ["dark", "light"] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await page.screenshot({ path: join(screens, `problems-${colorScheme}.png`) });
+    }
     await call("DELETE", `/apps/broken/machines/${critical}?force=true`);
     await problems.getByText("Machine api of broken").waitFor({ state: "hidden" });
     await page.getByText("none critical of those started").waitFor();
@@ -79,5 +82,50 @@ describe.runIf(hasBrowser)("what has failed", () => {
     await page.goto(url);
     await problems.getByRole("link", { name: "4 Machines of broken" }).click();
     await page.getByText("4 Machines", { exact: true }).waitFor();
+  });
+
+  test("on a telephone the state and the checks of each Machine are in sight, without scrolling sideways", async () => {
+    const viewport = { width: 390, height: 844 };
+    const { page, url, call } = await withConsole({ browser: { viewport, isMobile: true } });
+    const { good } = await fillWithProblems(call);
+    await call("POST", `/apps/broken/machines/${good}/cordon`);
+    await page.goto(`${url}/console/apps/broken`);
+    const row = (name: string) => page.getByRole("table", { name: "Machines" }).getByRole("row", { name });
+    await row("good").getByText("cordoned").waitFor();
+    for (const [name, state] of [
+      ["worker", "failed"],
+      ["api", "started"],
+      ["api", "critical"],
+      ["good", "started"],
+    ] as const) {
+      const { x = 0, width = 1e9 } = (await row(name).getByText(state).boundingBox()) ?? {};
+      expect([name, state, x >= 0, x + width <= viewport.width]).toEqual([name, state, true, true]);
+    }
+    await page.screenshot({ path: join(screens, "machines-small.png") });
+    expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBe(viewport.width);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.goto(url);
+    await page.getByRole("link", { name: "Machine worker of broken" }).waitFor();
+    await page.screenshot({ path: join(screens, "problems-small.png") });
+    expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBe(viewport.width);
+  });
+
+  test("what does not exist leads back, and the page has no outline when a script gives it the focus", async () => {
+    const { page, url, call } = await withConsole();
+    await fillWithProblems(call);
+    await page.goto(`${url}/console/apps/broken/machines/none`);
+    await page.getByText("It does not exist, or not any more.").waitFor();
+    await page.getByLabel("Where this is").getByRole("link", { name: "broken" }).click();
+    await page.getByRole("row", { name: "worker" }).waitFor();
+    await page.goto(`${url}/console/nothing`);
+    await page.getByRole("main").getByRole("link", { name: "The overview" }).click();
+    await page.getByRole("heading", { name: "Problems" }).waitFor();
+    await page.getByLabel("Views").getByRole("link", { name: "Requests" }).click();
+    await page.getByRole("figure").getByText("requests per second").waitFor();
+    // The keyboard was used last, so that a focus would be shown.
+    await page.keyboard.press("Tab");
+    await page.getByRole("main").focus();
+    const outline = "getComputedStyle(document.activeElement).outlineStyle";
+    expect(await page.evaluate<string>(`document.activeElement.tagName + " " + ${outline}`)).toBe("MAIN none");
   });
 });

@@ -4,16 +4,20 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { accessibilityProblems, hasBrowser, openPage, screen, withConsole } from "./page.ts";
-import { fill } from "./shop.ts";
+import { fill, fillWithProblems } from "./shop.ts";
+import type { Call } from "../service/client.ts";
 import { allOr } from "../support/extent.mts";
 import { thoroughTest } from "../support/thorough.ts";
 
 /** The screenshots of the last run, to look at. */
 const screens = "node_modules/.cache/pulumi-machines/screens";
 
+/** Creates something for every view. */
+const fillAll = async (call: Call) => ({ ...(await fill(call)), ...(await fillWithProblems(call)) });
+
 /** The views with a text that each must show. */
-const viewsOf = ({ first, second, cluster }: Awaited<ReturnType<typeof fill>>) => ({
-  overview: ["/", "Postgres clusters"],
+const viewsOf = ({ first, second, cluster, failed }: Awaited<ReturnType<typeof fillAll>>) => ({
+  overview: ["/", "Machine worker of broken"],
   machines: ["/console/apps/shop", "web-iad-5"],
   rollouts: ["/console/apps/shop?view=rollouts", "Fleet web"],
   "all-rollouts": ["/console/rollouts", "Machines of shop"],
@@ -24,6 +28,7 @@ const viewsOf = ({ first, second, cluster }: Awaited<ReturnType<typeof fill>>) =
   logs: ["/console/apps/shop?view=logs", "start the service with --runtime docker", "i"],
   "empty-app": ["/console/apps/empty", "This App has no Machines"],
   machine: [`/console/apps/shop/machines/${first}`, "pulumi update"],
+  "failed-machine": [`/console/apps/broken/machines/${failed}`, "Exited with code 3"],
   versions: [`/console/apps/shop/machines/${first}?view=versions`, "registry.example/shop:1.2"],
   inside: [`/console/apps/shop/machines/${second}?view=inside`, "Processes"],
   terminal: [`/console/apps/shop/machines/${second}?view=terminal`, "Each line is a command"],
@@ -53,7 +58,7 @@ describe.runIf(hasBrowser)("views of the console", () => {
       const options = { service: { console: "write" as const }, browser: { colorScheme: theme } };
       const { page, url, call, service } = await withConsole(options);
       service.faults.isOpen = true;
-      const views = viewsOf(await fill(call));
+      const views = viewsOf(await fillAll(call));
       mkdirSync(screens, { recursive: true });
       const found: Record<string, readonly string[]> = {};
       const wide: string[] = [];
@@ -90,7 +95,7 @@ describe.runIf(hasBrowser)("views of the console", () => {
   thoroughTest("on a telephone no view is wider than the screen", async () => {
     const { page, url, call } = await withConsole({ browser: { viewport: telephone, isMobile: true } });
     const widths: Record<string, number> = {};
-    for (const [name, view] of Object.entries(viewsOf(await fill(call)))) {
+    for (const [name, view] of Object.entries(viewsOf(await fillAll(call)))) {
       if (withWideContents.includes(name)) continue;
       await show(page, url, view);
       widths[name] = await widthOf(page);

@@ -27,7 +27,7 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
     const timer = window.setTimeout(refresh, Math.max(1000, leased * 1000 - now.peek() + 50));
     return () => window.clearTimeout(timer);
   }, [data]);
-  if (!data) return <NoView name={id} error={error} />;
+  if (!data) return <NoView name={id} error={error} app={app} />;
   const { machine, lease, waits, volumes, canLog } = data;
   const name = machine.name ?? id;
   const state = machine.state ?? "unknown";

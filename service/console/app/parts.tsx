@@ -144,13 +144,22 @@ export const Empty = ({ children }: { readonly children: ComponentChildren }): J
 export const NoView = ({
   name,
   error,
+  app,
 }: {
   readonly name: string;
   readonly error: Failure | undefined;
+  /** The App that it is in. */
+  readonly app?: string;
 }): JSX.Element => (
   <>
     <nav class="crumbs" aria-label="Where this is">
       <a href={to.overview}>Overview</a>
+      {app !== undefined && (
+        <>
+          {" / "}
+          <a href={to.app(app)}>{app}</a>
+        </>
+      )}
     </nav>
     <h1>{name}</h1>
     {error ? <Problem error={error} /> : <p class="faint">Reading …</p>}

@@ -72,7 +72,8 @@ export function SignIn(): JSX.Element {
         </button>
       </form>
       <p class="faint">
-        The token is exchanged for a session of this browser. <a href="/docs">The operations</a> need none.
+        The token is exchanged for a session of this browser. <a href="/docs">The documentation of the API</a> needs
+        none.
       </p>
     </main>
   );
