@@ -190,9 +190,9 @@ describe.runIf(hasBrowser)("changes in the open view", () => {
     await row(page, /^alive .*passing/).waitFor();
 
     await call("POST", `${at}/stop`, {});
-    await text(page.getByRole("listitem"), /stopping stop by a request/);
+    await text(page.getByRole("listitem"), /Stop requested · a request/);
     clock.advance(1000);
-    await text(page.getByRole("listitem"), /stopped exit by the service/);
+    await text(page.getByRole("listitem"), /Stopped on request · the service/);
     await call("DELETE", at);
     clock.advance(1000);
     await text(page.locator("header.title"), /destroyed/);

@@ -148,7 +148,7 @@ function Events({ view: { events } }: { readonly view: View }): JSX.Element {
         <li key={event.id}>
           <span class="mono faint">{clock(event.timestamp)}</span> <b>{event.text}</b>{" "}
           <span class="faint">
-            by {event.source === "user" ? "a request" : "the service"}, <Time at={event.timestamp} />
+            · {event.source === "user" ? "a request" : "the service"}, <Time at={event.timestamp} />
           </span>
           {event.request !== null && Object.keys(event.request).length > 0 && (
             <details>
