@@ -6,8 +6,9 @@ import { onRuntime } from "../runtime/runtimes.ts";
 import { realRegion } from "./nodes.ts";
 
 describe.runIf(inject("hasRealNode"))("on a real node", () => {
-  describeRuntime("kubernetes", async () => {
+  const start = async () => {
     process.env["KUBECONFIG"] = inject("kubeconfig");
     return onRuntime({ runtime: await kubernetesRuntime(), nearest: realRegion });
-  });
+  };
+  describeRuntime("kubernetes", start, { keepsRootfs: false });
 });
