@@ -148,6 +148,15 @@ export const describeRuntime = (
       },
     );
 
+    test("the entrypoint of the image gets the command of a Machine, and a job is gone when it has ended", async () => {
+      const app = await withExits();
+      // As a fleet runs its release command.
+      const job = { restart: { policy: "no" }, auto_destroy: true };
+      const id = await app.create({ init: { cmd: ["sh", "-c", "echo migrated; exit 3"] }, ...job });
+      await app.reaches(id, "destroyed");
+      expect(await app.exits(id)).toMatchObject([{ ...said, last_lines: ["migrated"], restarting: false }]);
+    });
+
     test("a process without memory is killed, and the exit says so", async () => {
       const app = await start();
       const id = await app.create({ env: { MACHINES_SIMULATE: "oom" }, restart: { policy: "no" } });

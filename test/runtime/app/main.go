@@ -1,4 +1,5 @@
-// The program of the tests' image. By its own name it is a web server; by others, a few commands of a shell.
+// The program of the tests' image. By its own name it is a web server; by others, a few commands of a shell. As the entrypoint it runs
+// the command that its arguments name, as usual images do.
 //
 // The server listens on 8080 and behaves as MACHINES_SIMULATE asks, in the words of the simulated runtime:
 // crash, exit:<code>, oom, deaf, checks:critical.
@@ -27,8 +28,12 @@ import (
 )
 
 func main() {
-	args := os.Args[1:]
-	switch filepath.Base(os.Args[0]) {
+	words := os.Args
+	if filepath.Base(words[0]) == "app" && len(words) > 1 {
+		words = words[1:]
+	}
+	args := words[1:]
+	switch filepath.Base(words[0]) {
 	case "echo":
 		fmt.Println(strings.Join(args, " "))
 	case "env":
