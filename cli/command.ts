@@ -233,7 +233,11 @@ function addStatus(program: Command, { streams, end }: Surroundings): void {
 }
 
 function addHistory(program: Command, { streams, end }: Surroundings): void {
-  add(program, "history", "show the rollouts that the stack's service has: who, what, how long, with which result, and why")
+  add(
+    program,
+    "history",
+    "show the rollouts that the stack's service has: who, what, how long, with which result, and why",
+  )
     .option("-s, --stack <name>", "stack whose service is asked (default: the selected one)")
     .option("--app <name>", "only of this App")
     .option("-n, --limit <count>", "number of rollouts, at most 200", limitOf, 20)

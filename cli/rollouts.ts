@@ -21,10 +21,7 @@ export interface HistoryOptions {
  * @returns 1 if the latest one of an App, or of one of its fleets, has failed, was rolled back or was interrupted, else 0
  * @throws MachinesError `configuration` if the stack cannot be read, or if its service keeps no history
  */
-export async function showHistory(
-  { stack, app, limit, json }: HistoryOptions,
-  { out, err }: Streams,
-): Promise<0 | 1> {
+export async function showHistory({ stack, app, limit, json }: HistoryOptions, { out, err }: Streams): Promise<0 | 1> {
   const own = await stackConfig(stack);
   const config = readConfig((key) => own.get(key), process.env);
   const found = await newClient(config, err).rollouts({ app, limit });
@@ -39,6 +36,26 @@ export async function showHistory(
   return [...latest.values()].some(({ result }) => isBad(result)) ? 1 : 0;
 }
 
+/**
+ * The latest rollout of each App and fleet that a stack has changed, if it did not succeed, as a sentence.
+ * @param stack `project/stack`
+ * @param config configuration of the stack
+ */
+export async function failedRollouts(stack: string, config: ReadonlyMap<string, string>): Promise<readonly string[]> {
+  const settings = readConfig((key) => config.get(key), process.env);
+  const { rollouts = [] } = (await newClient(settings, () => {}).rollouts({ limit: 200 })) ?? {};
+  const own = rollouts.filter(({ urn }) => stackIn(urn) === stack);
+  const latest = new Map(own.toReversed().map((one) => [nameOf(one), one]));
+  return [...latest.values()]
+    .filter(({ result }) => isBad(result))
+    .map(
+      (one) =>
+        `the rollout of ${nameOf(one)} ${verbOf[one.result ?? ""] ?? "failed"}: ${one.reason ?? "no reason is known"}`,
+    );
+}
+
+const verbOf: Readonly<Record<string, string>> = { "rolled back": "was rolled back", interrupted: "was interrupted" };
+
 /** What a rollout changes. */
 export const nameOf = ({ app, fleet }: ShownRollout): string => (fleet === null ? app : `${app}/${fleet}`);
 
@@ -51,8 +68,7 @@ export function stackIn(urn: string | null): string | undefined {
   return stack === undefined ? undefined : `${project}/${stack}`;
 }
 
-const styleOf = (result: string | null): Style =>
-  isBad(result) ? "bad" : result === "succeeded" ? "good" : "unsure";
+const styleOf = (result: string | null): Style => (isBad(result) ? "bad" : result === "succeeded" ? "good" : "unsure");
 
 /** How it went, in words. */
 function resultOf({ result, phase }: ShownRollout): string {
@@ -61,7 +77,11 @@ function resultOf({ result, phase }: ShownRollout): string {
 }
 
 const seconds = (ms: number): string =>
-  ms < 10_000 ? `${(ms / 1000).toFixed(1)} s` : ms < 600_000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
+  ms < 10_000
+    ? `${(ms / 1000).toFixed(1)} s`
+    : ms < 600_000
+      ? `${Math.round(ms / 1000)} s`
+      : `${Math.round(ms / 60_000)} min`;
 
 const imagesOf = ({ from, to }: ShownRollout): string =>
   from === null || from === to ? (to ?? "") : `${from} -> ${to ?? "?"}`;

@@ -8,6 +8,8 @@ export interface Load {
   readonly method?: "GET" | "POST";
   readonly body?: string;
   readonly connections?: number;
+  /** Beside the usual ones. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly seconds: number;
 }
 
@@ -20,10 +22,18 @@ export interface Rate {
 }
 
 /** Puts a server under load. */
-export async function load({ url, token, method = "GET", body, connections = 50, seconds }: Load): Promise<Rate> {
+export async function load({
+  url,
+  token,
+  method = "GET",
+  body,
+  connections = 50,
+  seconds,
+  headers,
+}: Load): Promise<Rate> {
   const result = await autocannon({
     ...{ url, method, connections, duration: seconds, workers: 1 },
-    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
     ...(body === undefined ? {} : { body }),
   });
   return {

@@ -1,6 +1,7 @@
 // npm run bench:service: measures the Machines Control Service against a bare server of node:http on the same computer in the
 // same minute. The service runs in a separate process, with its data on the disk.
 import { Agent, request } from "node:http";
+import fs from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -20,6 +21,8 @@ const { values: options } = parseArgs({
     machines: { type: "string", default: "100000" },
     /** Only what the console shows. */
     console: { type: "boolean", default: false },
+    /** Only what the history costs. */
+    history: { type: "boolean", default: false },
     /** Only reads of a Machine and creates. */
     rates: { type: "boolean", default: false },
   },
@@ -94,6 +97,27 @@ async function creating(local: Local): Promise<void> {
     );
   }
   report("durable create", `${median(found.map((one) => one.perSecond))}/s`, "≥ 3,000/s");
+}
+
+/** Creates with and without the history, in turns, by a client that names its update. */
+async function keepingHistory(): Promise<void> {
+  const body = JSON.stringify({ config });
+  const found: Record<"with" | "without", number[]> = { with: [], without: [] };
+  const folders = { with: `${data}-with`, without: `${data}-without` };
+  for (let round = 0; round < rounds; round++)
+    for (const name of ["with", "without"] as const) {
+      fs.rmSync(folders[name], { recursive: true, force: true });
+      const local = await start(folders[name], ...(name === "with" ? [] : ["--keep-history", "off"]));
+      await caller(local)("POST", "/apps", { name: "created", org_slug: "personal" });
+      const url = `${local.url}/v1/apps/created/machines`;
+      const headers = { "pulumi-update": "bench", "pulumi-urn": "urn:pulumi:dev::shop::machines:index:Machine::web" };
+      const one = { url, token: local.token, method: "POST", body, connections: 200, seconds, headers } as const;
+      found[name].push(requireClean(await load(one), `creates ${name} history`).perSecond);
+      await stop(folders[name]);
+    }
+  for (const folder of Object.values(folders)) fs.rmSync(folder, { recursive: true, force: true });
+  const [kept, none] = [median(found.with), median(found.without)];
+  report("creates with history", `${kept}/s, ${(kept / none).toFixed(2)} of those without (${none}/s)`, "≥ 0.95");
 }
 
 /** Milliseconds until an answer arrives, without parsing it: of the first request, and of one after the code is compiled. */
@@ -217,6 +241,7 @@ async function holding(id: string): Promise<void> {
 
 async function bench(): Promise<void> {
   say(`${cpus().length} × ${cpus()[0]?.model}, Node.js ${process.versions.node}`);
+  if (options.history) return keepingHistory();
   const local = await start(data);
   const call = caller(local);
   report("fresh service", `${residentMb(local.pid)} MB resident`, "");

@@ -3,7 +3,8 @@ import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { docsUrl } from "../../api/docsUrl.ts";
 import { bareId } from "../../api/names.ts";
 import type { Streams } from "../terminal.ts";
-import { SetupError } from "../pulumi.ts";
+import { SetupError, stackConfig } from "../pulumi.ts";
+import { failedRollouts } from "../rollouts.ts";
 import { tableOf, type Cell } from "../style.ts";
 import { ago } from "../time.ts";
 import { healthOf, type Health } from "./health.ts";
@@ -51,6 +52,8 @@ interface StackReport {
   readonly unseen?: readonly string[];
   /** Its last update, if that failed. */
   readonly failedUpdate?: Update | undefined;
+  /** The rollouts of this update that did not succeed, as sentences. */
+  readonly failedRollouts?: readonly string[];
   /** Machines that this update changed, and that run the previous release again. */
   readonly rolledBack?: readonly string[];
   /** How many of its resources are not as the stack knows them. */
@@ -85,7 +88,7 @@ export async function status(
       const tags = await tagsOf(stack);
       const mark = isAsked ? undefined : markIn(tags);
       if (mark) environments.push({ name, expiresAt: mark.expires });
-      else found.push(await lookAt(stack, tags, updatedAt, options));
+      else found.push(await lookAt(stack, tags, updatedAt, options, project.name));
     } catch (error) {
       // No stack can be read without it.
       if (error instanceof SetupError) throw error;
@@ -115,6 +118,7 @@ async function lookAt(
   tags: Tags,
   updatedAt: string | undefined,
   { drift }: StatusOptions,
+  project: string,
 ): Promise<StackReport> {
   const [{ current: release, pinned, isUnderWay }, last] = await Promise.all([
     standingOf(stack, tags),
@@ -122,7 +126,8 @@ async function lookAt(
   ]);
   const failedUpdate = last?.hasFailed ? last : undefined;
   const drifted = drift ? { drifted: await driftOf(stack) } : {};
-  const common = { stack: stack.name, pending: isUnderWay, updatedAt, failedUpdate, ...drifted };
+  const told = failedUpdate ? { failedRollouts: await rolloutsIfKnown(stack.name, project) } : {};
+  const common = { stack: stack.name, pending: isUnderWay, updatedAt, failedUpdate, ...told, ...drifted };
   if (release === undefined) {
     // The backend also gives a time to a stack that was only created.
     if (last === undefined) return { ...common, updatedAt: undefined, withoutRelease: "undeployed" };
@@ -144,6 +149,16 @@ async function lookAt(
     // A failed update leaves the state as it was, and a Machine that went back has another version than that.
     ...(failedUpdate && { rolledBack: otherVersion }),
   };
+}
+
+/** What the service says about rollouts that failed; nothing if it keeps none, or does not answer. */
+async function rolloutsIfKnown(stack: string, project: string): Promise<readonly string[]> {
+  try {
+    return await failedRollouts(`${project}/${bareId(stack)}`, await stackConfig(stack));
+  } catch (error) {
+    if (error instanceof SetupError || !(error instanceof MachinesError)) throw error;
+    return [];
+  }
 }
 
 /** The health of a stack; its release is shown even if its configuration cannot be used. */
@@ -186,7 +201,16 @@ function textOf(reports: readonly StackReport[], environments: readonly Environm
     ...(hasDrift ? [one.drifted === 0 ? "none" : `${one.drifted ?? ""}`] : []),
   ]);
   const notes = reports.flatMap(
-    ({ stack, withoutRelease, problems = [], unseen = [], pending, failedUpdate, rolledBack = [] }) => [
+    ({
+      stack,
+      withoutRelease,
+      problems = [],
+      unseen = [],
+      pending,
+      failedUpdate,
+      failedRollouts: failed = [],
+      rolledBack = [],
+    }) => [
       ...(withoutRelease && !pending ? [`${stack}: ${withoutReleaseText(withoutRelease, stack)}`] : []),
       ...problems.map((problem) => `${stack}: ${problem}`),
       // The others have mostly the same reason.
@@ -194,6 +218,7 @@ function textOf(reports: readonly StackReport[], environments: readonly Environm
       ...(unseen.length > 1 ? [`${stack}: ${unseen.length - 1} more cannot be read`] : []),
       ...(pending ? [`${stack}: a promotion to it was interrupted; run the same command again to continue`] : []),
       ...(failedUpdate ? [failureText(stack, failedUpdate, rolledBack, now)] : []),
+      ...failed.map((sentence) => `${stack}: ${sentence}`),
     ],
   );
   return [

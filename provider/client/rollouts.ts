@@ -13,7 +13,7 @@ const path = "/local/rollouts";
 /** Milliseconds that a report may take. A rollout does not wait longer for it. */
 const longest = 2000;
 
-/** What a rollout reports: that it goes on in a phase, or how it ended. */
+/** What a rollout reports: that it continues in a phase, or how it ended. */
 export interface RolloutReport {
   readonly app: string;
   readonly fleet: string;
@@ -81,8 +81,7 @@ export async function readRollouts(
     held: false,
     signal: undefined,
   });
-  if (outcome.kind !== "answer")
-    throw new MachinesError("network", `${url} does not answer: ${outcome.cause.message}`);
+  if (outcome.kind !== "answer") throw new MachinesError("network", `${url} does not answer: ${outcome.cause.message}`);
   const { status, text } = outcome;
   if (status === 401 || status === 403)
     throw new MachinesError("configuration", `${url} refuses the token: its answer to ${path} is ${status}`);
@@ -104,31 +103,36 @@ export const noteRollouts =
   };
 
 /** Sends a report after the ones before it. It never fails: a rollout is the same without. */
-export function sendReport({ connect, transport }: ClientParts, session: Session, report: RolloutReport): Promise<void> {
-  if (!session.showsRollouts) return Promise.resolve();
-  const sent = session.reports.then(async () => {
-    try {
-      const { url, token } = await connect();
-      await transport({
-        method: "PUT",
-        url: url + path,
-        headers: {
-          accept: "application/json",
-          authorization: `Bearer ${token}`,
-          "user-agent": "pulumi-machines",
-          "content-type": "application/json",
-          ...askerHeader(),
-          ...updateHeader(),
-        },
-        body: JSON.stringify(report),
-        timeout: longest,
-        held: false,
-        signal: undefined,
-      });
-    } catch {
-      // The service shows the rollout without it, from what happens to the Machines.
-    }
-  });
-  session.reports = sent;
-  return sent;
+export function sendReport(parts: ClientParts, session: Session, report: RolloutReport): Promise<void> {
+  if (session.showsRollouts) session.reports = sendAfter(session.reports, parts, report);
+  return session.reports;
+}
+
+async function sendAfter(
+  before: Promise<void>,
+  { connect, transport }: ClientParts,
+  { app, ...report }: RolloutReport,
+): Promise<void> {
+  await before;
+  try {
+    const { url, token } = await connect();
+    await transport({
+      method: "PUT",
+      url: `${url}/local/apps/${encodeURIComponent(app)}/rollouts`,
+      headers: {
+        accept: "application/json",
+        authorization: `Bearer ${token}`,
+        "user-agent": "pulumi-machines",
+        "content-type": "application/json",
+        ...askerHeader(),
+        ...updateHeader(),
+      },
+      body: JSON.stringify(report),
+      timeout: longest,
+      held: false,
+      signal: undefined,
+    });
+  } catch {
+    // The service shows the rollout without it, from what happens to the Machines.
+  }
 }

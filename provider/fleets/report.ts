@@ -29,7 +29,14 @@ export class Report {
   /** It has ended. Returns once the service knows, or does not answer. */
   async ends(result: NonNullable<RolloutReport["result"]>, reason?: unknown): Promise<void> {
     if (this.#phase === undefined) return;
-    const said = reason instanceof RolloutFailure ? reason.reason : reason === undefined ? "" : typeof reason === "string" ? reason : reasonOf(reason);
+    const said =
+      reason instanceof RolloutFailure
+        ? reason.reason
+        : reason === undefined
+          ? ""
+          : typeof reason === "string"
+            ? reason
+            : reasonOf(reason);
     await this.#send({ result, ...(said === "" ? {} : { reason: said }) });
   }
 

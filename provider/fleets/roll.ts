@@ -99,7 +99,8 @@ export async function roll(rollout: Omit<Rollout, "committed" | "isPromoted" | "
       error.code !== "cancelled" &&
       wanted.onFailure === "rollback" &&
       !isExposed(whole, error.machines ?? []);
-    if (mayGoBack && committed !== undefined) throw await goBack(whole, report, { committed, why: error, failed, live });
+    if (mayGoBack && committed !== undefined)
+      throw await goBack(whole, report, { committed, why: error, failed, live });
     const isCancelled = error instanceof MachinesError && error.code === "cancelled";
     await report.ends(isCancelled ? "interrupted" : "failed", error);
     throw new PartialStateError(failed, error);

@@ -44,7 +44,8 @@ async function ofService(folder: string, { org, app, since }: Omit<Flags, "data"
           : store.all<OrgRow>("SELECT slug FROM orgs ORDER BY id").map(({ slug }) => slug);
     await withTokens(service, { name: "history", readOnly: true, lifetimeMs: null }, async ({ tokenOf }) => {
       for (const slug of slugs)
-        for await (const line of streamFrom(folder, await tokenOf(slug), `/local/history?${query}`)) print(line);
+        for await (const line of streamFrom(folder, await tokenOf(slug), `/local/history?${query.toString()}`))
+          print(line);
     });
   } finally {
     await service.close();
@@ -81,6 +82,8 @@ export function addHistory(program: Command): void {
     )
     .option("--org <slug>", "only of this organization (default: all)")
     .option("--app <name>", "only of this app")
-    .addOption(new Option("--since <time>", "only later entries: a duration such as 10m, or a time").argParser(momentOf))
+    .addOption(
+      new Option("--since <time>", "only later entries: a duration such as 10m, or a time").argParser(momentOf),
+    )
     .action(history);
 }

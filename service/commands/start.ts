@@ -193,6 +193,10 @@ export function addStart(program: Command): void {
       "--keep-log <time>",
       "for how long any past moment can be exported, such as 7d or 12h, with --store (default: 24h)",
     ),
+    new Option(
+      "--keep-history <time>",
+      "for how long the history of requests, events and rollouts is kept, such as 30d, at most a million entries; off for none (default: 90d)",
+    ),
     new Option("--strict", "refuse unknown fields and check the service's own answers"),
     new Option("--allow-host <names...>", "host names to accept in addition to localhost").argParser(names),
     new Option("--allow-remote", "serve plain HTTP at an address that other computers can reach"),

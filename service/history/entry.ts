@@ -99,7 +99,7 @@ export const results = ["succeeded", "failed", "rolled back", "waiting", "interr
 /** How a rollout ended. `waiting`: for its promotion. `interrupted`: its client was heard of no more. */
 export type Result = (typeof results)[number];
 
-/** What a client says about a rollout: that it has begun or goes on in a phase, or how it ended. */
+/** What a client says about a rollout: that it has begun or continues in a phase, or how it ended. */
 export interface RolloutEntry extends Common, Sender {
   readonly kind: "rollout";
   readonly fleet: string;

@@ -56,6 +56,9 @@ export class History {
   #keeper: Keeper | undefined;
   #lines: string[] = [];
   #orgs = new Set<string>();
+  /** When the last of them was, and whether a run of Pulumi sent one. */
+  #at = 0;
+  #isOfUpdate = false;
   #timer: NodeJS.Timeout | undefined;
   #stored = (_: ReadonlySet<string>): void => {};
   #closing = false;
@@ -65,13 +68,12 @@ export class History {
 
   constructor(options: HistoryOptions) {
     this.#options = options;
+    this.isOff = options.bounds === "off";
     this.#begun = options.now();
   }
 
   /** Whether nothing is kept. */
-  get isOff(): boolean {
-    return this.#options.bounds === "off";
-  }
+  readonly isOff: boolean;
 
   /** Calls back after entries were written, with the organizations that they are about. */
   onStored(stored: (orgs: ReadonlySet<string>) => void): void {
@@ -90,6 +92,8 @@ export class History {
     if (this.#closing || this.isOff) return;
     this.#lines.push(JSON.stringify(entry));
     this.#orgs.add(entry.org);
+    this.#at = entry.at;
+    this.#isOfUpdate ||= entry.kind === "event" ? entry.by?.update != null : entry.update !== null;
     this.#timer ??= setTimeout(() => void this.#flush(), gatherMs).unref();
   }
 
@@ -142,11 +146,15 @@ export class History {
     const [lines, orgs] = [this.#lines, this.#orgs];
     [this.#lines, this.#orgs] = [[], new Set()];
     if (lines.length === 0) return;
+    const about = { at: this.#at, isOfUpdate: this.#isOfUpdate };
+    this.#isOfUpdate = false;
     try {
-      await this.#running.ask("add", [lines.join("\n")]);
+      await this.#running.ask("add", [lines.join("\n"), about]);
       this.#stored(orgs);
     } catch (error) {
-      this.#options.failed(`${lines.length} entries are lost: ${error instanceof Error ? error.message : String(error)}`);
+      this.#options.failed(
+        `${lines.length} entries are lost: ${error instanceof Error ? error.message : String(error)}`,
+      );
     }
   }
 
@@ -207,14 +215,18 @@ class InWorker implements Keeper {
     const id = ++this.#count;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
-      this.#worker.postMessage({ id, method, args } satisfies Asked);
+      this.#post({ id, method, args });
     });
+  }
+
+  #post(message: Asked, moved: readonly ArrayBuffer[] = []): void {
+    this.#worker.postMessage(message, moved);
   }
 
   async close(): Promise<void> {
     const ended = new Promise<void>((resolve) => this.#worker.once("exit", () => resolve()));
     this.#worker.ref();
-    this.#worker.postMessage({ id: 0, method: "close", args: [] } satisfies Asked);
+    this.#post({ id: 0, method: "close", args: [] });
     await ended;
   }
 }

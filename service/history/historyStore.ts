@@ -1,8 +1,8 @@
 // The history on the disk: an SQLite file of its own, apart from the store, so that changes do not wait for it.
 import { existsSync, renameSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { keepPrivate } from "../store/privateFile.ts";
-import { isOfFleet, type Entry, type EventEntry, type RequestEntry, type Stored } from "./entry.ts";
+import type { Entry, EventEntry, RequestEntry, Stored } from "./entry.ts";
 import { Rollouts, rolloutTables, type Rollout } from "./rollouts.ts";
 import { barsOf, type Bar } from "./timeline.ts";
 
@@ -43,32 +43,39 @@ export interface RolloutDetail extends Rollout {
   /** How many Machines it has beyond those with a bar. */
   readonly more: number;
   /** Its requests, oldest first. */
-  readonly requests: readonly (RequestEntry & { readonly seq: number })[];
+  readonly requests: readonly RequestEntry[];
 }
 
+// Entries that were written together are one row, because a row for each would take most of the time. `text` has a line of JSON
+// for each, `first` and `last` are their numbers.
 const tables = `
-  CREATE TABLE IF NOT EXISTS entries (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, org TEXT NOT NULL, app TEXT, kind TEXT NOT NULL, update_id TEXT,
-    data TEXT NOT NULL
+  CREATE TABLE IF NOT EXISTS packs (
+    first INTEGER PRIMARY KEY, last INTEGER NOT NULL, last_at INTEGER NOT NULL, text TEXT NOT NULL
   );
-  CREATE INDEX IF NOT EXISTS entries_app ON entries (app, at) WHERE app IS NOT NULL;
-  CREATE INDEX IF NOT EXISTS entries_update ON entries (update_id, seq) WHERE update_id IS NOT NULL;
-  CREATE INDEX IF NOT EXISTS entries_org ON entries (org, seq);
-  CREATE INDEX IF NOT EXISTS entries_at ON entries (at);
 `;
 
-/** What is removed at a time, so that nobody waits for it. */
-const removedAtATime = 2000;
+/** Rows that are removed at a time, so that nobody waits for it. */
+const removedAtATime = 200;
+/** Entries of one row. */
+const mostInPack = 500;
 /** Entries between two looks at the bounds. */
 const lookEvery = 1000;
-/** Bars and requests of one rollout that are shown, and the events that are read for them. */
+/** Bars and requests of one rollout that are shown, and the entries that are read for them. */
 const mostBars = 500;
-const mostEvents = 20_000;
+const mostEntries = 20_000;
 const mostRequests = 500;
 const mostRollouts = 20_000;
 
 /** What a history is asked by its service. */
 export type Method = "add" | "entries" | "rollouts" | "rollout" | "count";
+
+/** What entries that are added together are about. */
+export interface About {
+  /** When the last of them was. */
+  readonly at: number;
+  /** Whether a run of Pulumi sent one. */
+  readonly isOfUpdate: boolean;
+}
 
 /** When runs of Pulumi were heard of last. */
 interface Heard {
@@ -77,12 +84,17 @@ interface Heard {
   readonly heard: ReadonlyMap<string, number>;
 }
 
-interface Row {
-  readonly seq: number;
-  readonly data: string;
+interface Pack {
+  readonly first: number;
+  readonly text: string;
 }
 
-const entryOf = ({ seq, data }: Row): Stored => ({ seq, ...(JSON.parse(data) as Entry) });
+/** A member as JSON has it. */
+const member = (name: string, value: string): string => `${JSON.stringify(name)}:${JSON.stringify(value)}`;
+
+/** The entries of a row. */
+const entriesIn = ({ first, text }: Pack): Stored[] =>
+  text.split("\n").map((line, i) => ({ seq: first + i, ...(JSON.parse(line) as Entry) }));
 
 /** Opens a file; one that is damaged is moved away, and a new one begun. */
 function openFile(file: string): { readonly db: DatabaseSync; readonly movedTo: string | undefined } {
@@ -99,7 +111,9 @@ function openFile(file: string): { readonly db: DatabaseSync; readonly movedTo: 
 function prepared(db: DatabaseSync): DatabaseSync {
   try {
     // A kill loses nothing that was written; only the loss of power may lose the last moment.
-    db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -8000");
+    db.exec(
+      "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -8000",
+    );
     db.exec(tables + rolloutTables);
     return db;
   } catch (error) {
@@ -112,23 +126,28 @@ function prepared(db: DatabaseSync): DatabaseSync {
 export class HistoryStore {
   readonly #db: DatabaseSync;
   readonly #rollouts: Rollouts;
+  readonly #insert: StatementSync;
   readonly #bounds: Bounds;
   /** Where a damaged file was moved to; undefined if it was none. */
   readonly movedTo: string | undefined;
+  /** Number of the newest entry. */
+  #last: number;
   #sinceLook = lookEvery;
 
   constructor(file: string, bounds: Bounds) {
     const { db, movedTo } = openFile(file);
-    if (file !== ":memory:") for (const end of ["", "-wal", "-shm"]) if (existsSync(file + end)) keepPrivate(file + end);
+    if (file !== ":memory:") for (const end of ["", "-wal", "-shm"]) keepPrivate(file + end);
     this.#db = db;
     this.#rollouts = new Rollouts(db);
+    this.#insert = db.prepare("INSERT INTO packs (first, last, last_at, text) VALUES (?, ?, ?, ?)");
+    this.#last = (db.prepare("SELECT coalesce(max(last), 0) AS last FROM packs").get() as { last: number }).last;
     this.#bounds = bounds;
     this.movedTo = movedTo;
   }
 
   /** Answers its service. */
   answer(method: Method, args: readonly unknown[]): unknown {
-    if (method === "add") return this.add((args[0] as string).split("\n"));
+    if (method === "add") return this.add(args[0] as string, args[1] as About);
     if (method === "count") return this.count;
     if (method === "entries") return this.entries(args[0] as EntryQuery);
     const [now, { begun, heard }] = args.slice(method === "rollouts" ? 1 : 2) as [number, Heard];
@@ -138,37 +157,40 @@ export class HistoryStore {
   }
 
   /** Adds entries, each a line of JSON, in one transaction. */
-  add(lines: readonly string[]): void {
-    const insert = this.#db.prepare(
-      "INSERT INTO entries (at, org, app, kind, update_id, data) VALUES (?, ?, ?, ?, ?, ?)",
-    );
+  add(text: string, { at, isOfUpdate }: About): void {
+    const lines = text.split("\n");
+    let last = this.#last;
     this.#db.exec("BEGIN IMMEDIATE");
     try {
-      let at = 0;
-      for (const line of lines) {
-        const entry = JSON.parse(line) as Entry;
-        const update = entry.kind === "event" ? (entry.by?.update ?? null) : entry.update;
-        insert.run(entry.at, entry.org, entry.app, entry.kind, update, line);
-        if (entry.kind === "event") this.#rollouts.happened(entry);
-        else if (entry.kind === "rollout") this.#rollouts.report(entry);
-        at = entry.at;
+      // Most entries are about Machines of no rollout that is under way, and need not be read.
+      const isRead = isOfUpdate || this.#rollouts.hasMachines;
+      for (let i = 0; i < lines.length; i += mostInPack) {
+        const some = lines.slice(i, i + mostInPack);
+        const first = last + 1;
+        if (isRead) for (const line of some) this.#rollouts.add(JSON.parse(line) as Entry, ++last, line);
+        else last += some.length;
+        this.#insert.run(first, last, at, some.join("\n"));
       }
-      this.#sinceLook += lines.length;
-      if (this.#sinceLook >= lookEvery) this.#prune(at);
+      this.#rollouts.flush();
+      this.#sinceLook += last - this.#last;
+      if (this.#sinceLook >= lookEvery) this.#prune(last, at);
       this.#db.exec("COMMIT");
+      this.#last = last;
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+      this.#rollouts.undo();
       throw error;
     }
   }
 
-  #prune(now: number): void {
+  #prune(last: number, now: number): void {
     this.#sinceLook = 0;
     const { entries, ageMs } = this.#bounds;
-    const { last } = this.#db.prepare("SELECT coalesce(max(seq), 0) AS last FROM entries").get() as { last: number };
-    const oldest = `SELECT seq FROM entries WHERE seq <= ? OR at < ? ORDER BY seq LIMIT ${removedAtATime}`;
-    this.#db.prepare(`DELETE FROM entries WHERE seq IN (${oldest})`).run(last - entries, now - ageMs);
-    this.#rollouts.prune(now - ageMs, mostRollouts);
+    const oldest = `SELECT first FROM packs ORDER BY first LIMIT ${removedAtATime}`;
+    this.#db
+      .prepare(`DELETE FROM packs WHERE first IN (${oldest}) AND (last <= ? OR last_at < ?)`)
+      .run(last - entries, now - ageMs);
+    this.#rollouts.prune(last - entries, now - ageMs, mostRollouts);
   }
 
   /** Ends the rollouts whose end nobody reports. */
@@ -178,26 +200,28 @@ export class HistoryStore {
 
   /** Number of entries. */
   get count(): number {
-    return (this.#db.prepare("SELECT count(*) AS n FROM entries").get() as { n: number }).n;
+    const sum = "SELECT coalesce(sum(last - first + 1), 0) AS n FROM packs";
+    return (this.#db.prepare(sum).get() as { n: number }).n;
   }
 
   /** Entries after a number, oldest first. */
   entries({ org, app, since = 0, after = 0, limit }: EntryQuery): Stored[] {
-    const first = this.#db.prepare("SELECT min(seq) AS seq FROM entries WHERE at >= ?").get(since) as {
-      seq: number | null;
-    };
-    if (first.seq === null) return [];
-    return (
-      this.#db
-        .prepare(
-          `SELECT seq, data FROM entries WHERE seq > ? AND (? IS NULL OR org = ?) AND (? IS NULL OR app = ?) AND at >= ?
-           ORDER BY seq LIMIT ?`,
-        )
-        .all(
-          ...[Math.max(after, since === 0 ? 0 : first.seq - 1), org ?? null, org ?? null],
-          ...[app ?? null, app ?? null, since, limit],
-        ) as unknown as Row[]
-    ).map(entryOf);
+    const found: Stored[] = [];
+    const packs = this.#db.prepare("SELECT first, text FROM packs WHERE last > ? AND last_at >= ? ORDER BY first");
+    // Most are left out by their text, without being read.
+    const texts = [
+      ...(org === undefined ? [] : [member("org", org)]),
+      ...(app === undefined ? [] : [member("app", app)]),
+    ];
+    for (const pack of packs.iterate(after, since) as Iterable<unknown> as Iterable<Pack>) {
+      if (!texts.every((text) => pack.text.includes(text))) continue;
+      for (const entry of entriesIn(pack)) {
+        if (entry.seq <= after || entry.at < since) continue;
+        if ((org !== undefined && entry.org !== org) || (app !== undefined && entry.app !== app)) continue;
+        if (found.push(entry) >= limit) return found;
+      }
+    }
+    return found;
   }
 
   rollouts(query: RolloutQuery): Rollout[] {
@@ -209,37 +233,18 @@ export class HistoryStore {
     const found = this.#rollouts.find(org, id);
     if (!found) return undefined;
     const { members, ...rollout } = found;
-    const { app, began, ended, backFrom } = rollout;
+    const { began, ended, backFrom } = rollout;
     const until = Math.max(began, ended ?? now);
-    const own = this.#rollouts.machinesOf(id);
-    const events = (
-      this.#db
-        .prepare(
-          `SELECT seq, data FROM entries WHERE app = ? AND at BETWEEN ? AND ? AND kind = 'event' AND org = ?
-           ORDER BY at, seq LIMIT ${mostEvents}`,
-        )
-        .all(app, began, until, org) as unknown as Row[]
-    )
-      .map((row) => JSON.parse(row.data) as EventEntry)
-      .filter(({ machine }) => own.has(machine));
+    const entries = this.#rollouts.entriesOf(id, mostEntries);
+    const events = entries.filter((entry) => entry.kind === "event" && entry.at <= until) as EventEntry[];
     const bars = barsOf({ began, until, backFrom, members: JSON.parse(members) as Bar[], events });
+    const requests = entries.filter((entry) => entry.kind === "request");
     return {
       ...rollout,
       bars: bars.slice(0, mostBars),
       more: Math.max(0, bars.length - mostBars),
-      requests: this.#requestsOf(rollout),
+      requests: requests.slice(0, mostRequests),
     };
-  }
-
-  #requestsOf({ update, app, fleet, urn, org }: Rollout): RolloutDetail["requests"] {
-    const rows = this.#db
-      .prepare("SELECT seq, data FROM entries WHERE update_id = ? AND app = ? AND kind = 'request' AND org = ? ORDER BY seq LIMIT 5000")
-      .all(update, app, org) as unknown as Row[];
-    return rows
-      .map((row) => entryOf(row) as RequestEntry & { seq: number })
-      .filter((one) => one.machine !== null || one.operation.startsWith("machines."))
-      .filter((one) => (fleet === null ? !isOfFleet(one.urn) : one.urn === urn))
-      .slice(0, mostRequests);
   }
 
   close(): void {

@@ -1,7 +1,7 @@
 // Rollouts, from what clients report and from what happened to Machines. One by plain Machines is all that one run of Pulumi changed in
 // an App; nobody reports its end, so it ends when all of its Machines are at rest.
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
-import { isOfFleet, type EventEntry, type Result, type RolloutEntry } from "./entry.ts";
+import { isOfFleet, type Entry, type EventEntry, type RequestEntry, type Result, type RolloutEntry } from "./entry.ts";
 import { barsOf, problemIn, type Doing } from "./timeline.ts";
 
 /** A rollout. */
@@ -40,12 +40,18 @@ export const rolloutTables = `
   );
   CREATE INDEX IF NOT EXISTS rollouts_org ON rollouts (org, began);
   CREATE INDEX IF NOT EXISTS rollouts_app ON rollouts (org, app, began);
-  CREATE INDEX IF NOT EXISTS rollouts_open ON rollouts (ended) WHERE ended IS NULL;
+  CREATE INDEX IF NOT EXISTS rollouts_open ON rollouts (began) WHERE ended IS NULL;
+  CREATE INDEX IF NOT EXISTS rollouts_ended ON rollouts (ended) WHERE ended IS NOT NULL;
   CREATE TABLE IF NOT EXISTS rollout_machines (
     rollout TEXT NOT NULL REFERENCES rollouts(id) ON DELETE CASCADE, machine TEXT NOT NULL, name TEXT NOT NULL,
     doing TEXT NOT NULL, reason TEXT, PRIMARY KEY (rollout, machine)
   ) WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS rollout_machines_machine ON rollout_machines (machine);
+  -- The entries of a rollout that were written together: their lines, and the number of the last.
+  CREATE TABLE IF NOT EXISTS rollout_packs (
+    rollout TEXT NOT NULL REFERENCES rollouts(id) ON DELETE CASCADE, last INTEGER NOT NULL, text TEXT NOT NULL
+  );
+  CREATE INDEX IF NOT EXISTS rollout_packs_rollout ON rollout_packs (rollout, last);
 `;
 
 // ASSUMED: a rollout whose client reports its end is interrupted when the client has sent no request for a minute; one by plain Machines
@@ -57,7 +63,7 @@ const stuckMs = 300_000;
 const columns = `id, org, app, fleet, update_id AS "update", urn, token, token_name AS tokenName, strategy, from_image AS "from",
   to_image AS "to", phase, began, ended, result, reason, back_from AS backFrom`;
 
-const busy = "('updating', 'starting', 'checks', 'rolling back', 'destroying')";
+const busy: readonly Doing[] = ["updating", "starting", "checks", "rolling back", "destroying"];
 
 /** The id of a rollout: a run of Pulumi changes a fleet, or the plain Machines of an App, once. */
 export const rolloutId = (update: string, app: string, fleet: string | null): string =>
@@ -65,13 +71,44 @@ export const rolloutId = (update: string, app: string, fleet: string | null): st
 
 type Row = Omit<Rollout, "machines">;
 
-/** The rollouts in the tables. */
+/** A Machine of a rollout. */
+interface Part {
+  readonly name: string;
+  readonly doing: Doing;
+  readonly reason: string | null;
+}
+
+/** A rollout that has not ended, as far as entries change it. */
+interface Open {
+  readonly id: string;
+  readonly began: number;
+  readonly update: string;
+  readonly app: string;
+  readonly fleet: string | null;
+  readonly urn: string | null;
+  isReported: boolean;
+  last: number;
+  from: string | null;
+  to: string | null;
+  backFrom: number | null;
+  readonly parts: Map<string, Part>;
+  /** What the tables do not have yet: Machines, and whether the rollout itself has changed. */
+  readonly changed: Set<string>;
+  hasChanged: boolean;
+  lines: { readonly seq: number; readonly line: string }[];
+}
+
+/** The rollouts in the tables. Those that have not ended are in memory too, because most entries are about Machines of none. */
 export class Rollouts {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
+  readonly #open = new Map<string, Open>();
+  /** The latest rollout that changes each Machine. */
+  readonly #ofMachine = new Map<string, Open>();
 
   constructor(db: DatabaseSync) {
     this.#db = db;
+    this.#read();
   }
 
   #prepare(sql: string): StatementSync {
@@ -88,17 +125,72 @@ export class Rollouts {
     return this.#prepare(sql).all(...values) as T[];
   }
 
+  /** Reads those that have not ended, oldest first: after the start, and after a transaction that failed. */
+  #read(): void {
+    this.#open.clear();
+    this.#ofMachine.clear();
+    const sql = `SELECT id, update_id AS "update", app, fleet, urn, began, last, from_image AS "from", to_image AS "to", back_from AS backFrom, is_reported
+       FROM rollouts WHERE ended IS NULL ORDER BY began, rowid`;
+    for (const row of this.#all<Omit<Open, "isReported"> & { is_reported: number }>(sql)) this.#opened(row);
+  }
+
+  #opened({ is_reported, ...row }: Omit<Open, "isReported"> & { is_reported: number }): Open {
+    const parts = this.#all<Part & { machine: string }>(
+      "SELECT machine, name, doing, reason FROM rollout_machines WHERE rollout = ?",
+      row.id,
+    );
+    const open: Open = {
+      ...row,
+      isReported: is_reported === 1,
+      parts: new Map(parts.map(({ machine, ...part }) => [machine, part])),
+      changed: new Set(),
+      hasChanged: false,
+      lines: [],
+    };
+    this.#open.set(open.id, open);
+    for (const machine of open.parts.keys()) this.#ofMachine.set(machine, open);
+    return open;
+  }
+
+  /** Whether one that has not ended has Machines. */
+  get hasMachines(): boolean {
+    return this.#ofMachine.size > 0;
+  }
+
+  /** Undoes what a transaction that was rolled back has changed. */
+  undo(): void {
+    this.#read();
+  }
+
+  /** Takes an entry, with its number and its line. */
+  add(entry: Entry, seq: number, line: string): void {
+    const of =
+      entry.kind === "event" ? this.#happened(entry) : entry.kind === "request" ? this.#ofRequest(entry) : undefined;
+    of?.lines.push({ seq, line });
+    if (entry.kind === "rollout") this.#report(entry);
+  }
+
+  /** The rollout that a request belongs to, if it has begun. */
+  #ofRequest({ update, app, urn, operation }: RequestEntry): Open | undefined {
+    if (update === null || !operation.startsWith("machines.")) return undefined;
+    const isFleet = isOfFleet(urn);
+    for (const open of this.#open.values())
+      if (open.update === update && open.app === app && (isFleet ? open.urn === urn : open.fleet === null)) return open;
+    return undefined;
+  }
+
   /** Takes a report of a client. */
-  report(entry: RolloutEntry): void {
+  #report(entry: RolloutEntry): void {
     const { org, app, fleet, update, at, urn, token, tokenName, strategy, from, to, phase, result, reason } = entry;
     if (app === null || update === null) return;
     const id = rolloutId(update, app, fleet);
-    // Another run goes on with it.
-    this.#run(
-      `UPDATE rollouts SET ended = last, result = 'interrupted', reason = 'another update has begun'
-       WHERE org = ? AND app = ? AND fleet = ? AND ended IS NULL AND id <> ?`,
+    this.flush();
+    // Another run continues it.
+    const others = this.#all<{ id: string; last: number }>(
+      "SELECT id, last FROM rollouts WHERE org = ? AND app = ? AND fleet = ? AND ended IS NULL AND id <> ?",
       ...[org, app, fleet, id],
     );
+    for (const other of others) this.#end(other.id, other.last, "interrupted", "another update has begun");
     const ended = result === null ? null : at;
     const backFrom = phase === "rolling back" ? at : null;
     this.#run(
@@ -115,69 +207,118 @@ export class Rollouts {
     );
     for (const { machine, name } of entry.members)
       this.#run("INSERT OR IGNORE INTO rollout_machines VALUES (?, ?, ?, 'waiting', NULL)", id, machine, name);
+    this.#reopen(id);
+  }
+
+  /** Reads a rollout again. */
+  #reopen(id: string): Open | undefined {
+    this.#forget(id);
+    const [row] = this.#all<Omit<Open, "isReported"> & { is_reported: number }>(
+      `SELECT id, update_id AS "update", app, fleet, urn, began, last, from_image AS "from", to_image AS "to", back_from AS backFrom, is_reported
+       FROM rollouts WHERE id = ? AND ended IS NULL`,
+      id,
+    );
+    return row && this.#opened(row);
+  }
+
+  #forget(id: string): void {
+    const open = this.#open.get(id);
+    if (!open) return;
+    this.#open.delete(id);
+    for (const machine of open.parts.keys()) if (this.#ofMachine.get(machine) === open) this.#ofMachine.delete(machine);
   }
 
   /** Takes what happened to a Machine. */
-  happened(event: EventEntry): void {
+  #happened(event: EventEntry): Open | undefined {
     const { machine, name, at, by, app } = event;
     if (by && by.update !== null && app !== null) {
       const fleet = isOfFleet(by.urn) ? event.fleet : null;
-      const id = rolloutId(by.update, app, fleet);
-      this.#begin(id, fleet, event);
-      this.#run("INSERT OR IGNORE INTO rollout_machines VALUES (?, ?, ?, 'waiting', NULL)", id, machine, name);
+      const open = this.#begun(rolloutId(by.update, app, fleet), fleet, event);
+      if (open && !open.parts.has(machine)) {
+        open.parts.set(machine, { name, doing: "waiting", reason: null });
+        open.changed.add(machine);
+      }
+      // What happens to a Machine belongs to the latest rollout that changes it.
+      if (open) this.#ofMachine.set(machine, open);
     }
-    // What happens to a Machine belongs to the latest rollout that changes it.
-    const [open] = this.#all<{ id: string; doing: Doing; reason: string | null; back: number | null }>(
-      `SELECT r.id, m.doing, m.reason, r.back_from AS back FROM rollout_machines m JOIN rollouts r ON r.id = m.rollout
-       WHERE m.machine = ? AND r.ended IS NULL ORDER BY r.began DESC, r.rowid DESC LIMIT 1`,
-      machine,
-    );
-    if (!open || (open.doing === "waiting" && event.type === "checks" && event.checks === "passing")) return;
-    const { id, doing, reason, back } = open;
-    const [bar] = barsOf({ began: at, until: at, backFrom: back, members: [], events: [event] });
+    const open = this.#ofMachine.get(machine);
+    const part = open?.parts.get(machine);
+    if (!open || !part || (part.doing === "waiting" && event.type === "checks" && event.checks === "passing"))
+      return undefined;
+    const [bar] = barsOf({ began: at, until: at, backFrom: open.backFrom, members: [], events: [event] });
     const isWell = bar?.now === "healthy" || bar?.now === "rolled back";
-    const now = problemIn(event) ?? (isWell ? null : reason);
-    const sql = "UPDATE rollout_machines SET doing = ?, reason = ? WHERE rollout = ? AND machine = ?";
-    this.#run(sql, bar?.now ?? doing, now, id, machine);
-    this.#run("UPDATE rollouts SET last = max(last, ?) WHERE id = ?", at, id);
+    const reason = problemIn(event) ?? (isWell ? null : part.reason);
+    open.parts.set(machine, { name: part.name, doing: bar?.now ?? part.doing, reason });
+    open.changed.add(machine);
+    open.last = Math.max(open.last, at);
+    open.hasChanged = true;
+    return open;
   }
 
-  #begin(id: string, fleet: string | null, { org, app, at, by, type, image, from }: EventEntry): void {
-    if (!by || app === null) return;
+  /** The rollout that a request belongs to, which it begins or opens again; undefined if its client has reported the end. */
+  #begun(id: string, fleet: string | null, { org, app, at, by, type, image, from }: EventEntry): Open | undefined {
+    if (!by || app === null) return undefined;
     const to = type === "launch" || type === "update" ? image : null;
-    // A new request of the same run opens it again.
-    this.#run(
-      `INSERT INTO rollouts (id, org, app, fleet, update_id, urn, token, token_name, strategy, from_image, to_image, phase, began, last,
-         is_reported) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, 'rolling out', ?, ?, 0)
-       ON CONFLICT (id) DO UPDATE SET to_image = coalesce(to_image, excluded.to_image),
-         from_image = coalesce(from_image, excluded.from_image),
-         ended = iif(is_reported, ended, NULL), result = iif(is_reported, result, NULL), reason = iif(is_reported, reason, NULL)`,
-      ...[id, org, app, fleet, by.update, by.urn, by.token, by.tokenName, from ?? null, to, at, at],
-    );
+    let open = this.#open.get(id);
+    if (!open) {
+      this.#run(
+        `INSERT INTO rollouts (id, org, app, fleet, update_id, urn, token, token_name, strategy, phase, began, last, is_reported)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, 'rolling out', ?, ?, 0)
+         ON CONFLICT (id) DO UPDATE SET ended = iif(is_reported, ended, NULL), result = iif(is_reported, result, NULL),
+           reason = iif(is_reported, reason, NULL)`,
+        ...[id, org, app, fleet, by.update, by.urn, by.token, by.tokenName, at, at],
+      );
+      open = this.#reopen(id);
+    }
+    if (!open) return undefined;
+    if ((open.to === null && to !== null) || (open.from === null && from !== undefined)) {
+      open.to ??= to;
+      open.from ??= from ?? null;
+      open.hasChanged = true;
+    }
+    return open;
+  }
+
+  /** Writes what has changed. */
+  flush(): void {
+    for (const open of this.#open.values()) {
+      const { id, last, from, to, parts, changed } = open;
+      for (const machine of changed) {
+        const { name, doing, reason } = parts.get(machine) ?? { name: "", doing: "waiting", reason: null };
+        this.#run("INSERT OR REPLACE INTO rollout_machines VALUES (?, ?, ?, ?, ?)", id, machine, name, doing, reason);
+      }
+      changed.clear();
+      const end = open.lines.at(-1);
+      if (end) {
+        const text = open.lines.map(({ line }) => line).join("\n");
+        this.#run("INSERT INTO rollout_packs VALUES (?, ?, ?)", id, end.seq, text);
+        open.lines = [];
+      }
+      if (!open.hasChanged) continue;
+      open.hasChanged = false;
+      this.#run("UPDATE rollouts SET last = ?, from_image = ?, to_image = ? WHERE id = ?", last, from, to, id);
+    }
   }
 
   /** Ends those whose end nobody reports. `heard` says when a run was heard of last. */
   settle(now: number, heard: (update: string) => number): void {
-    const open = this.#all<{ id: string; update: string; last: number; is_reported: number; busy: number }>(
-      `SELECT id, update_id AS "update", last, is_reported,
-         (SELECT count(*) FROM rollout_machines m WHERE m.rollout = r.id AND m.doing IN ${busy}) AS busy
-       FROM rollouts r WHERE ended IS NULL`,
-    );
-    for (const { id, update, last, is_reported, busy: some } of open) {
+    for (const { id, update, last, isReported, parts } of [...this.#open.values()]) {
       const lately = Math.max(last, heard(update));
       const silent = now - lately;
-      if (is_reported === 1) {
+      if (isReported) {
         if (silent > silentMs)
-          this.#end(id, lately, "interrupted", "its client sent no more requests; the next update goes on with it");
-      } else if (silent > (some === 0 ? restMs : stuckMs)) this.#endByMachines(id, last, some);
+          this.#end(id, lately, "interrupted", "its client sent no more requests; the next update continues it");
+        continue;
+      }
+      const some = [...parts.values()].filter(({ doing }) => busy.includes(doing)).length;
+      if (silent > (some === 0 ? restMs : stuckMs)) this.#endByMachines(id, last, [...parts.values()], some);
     }
   }
 
-  #endByMachines(id: string, last: number, some: number): void {
-    const [bad] = this.#all<{ name: string; reason: string | null; doing: Doing }>(
-      `SELECT name, reason, doing FROM rollout_machines WHERE rollout = ? AND (doing = 'failed' OR reason IS NOT NULL) ORDER BY name`,
-      id,
-    );
+  #endByMachines(id: string, last: number, parts: readonly Part[], some: number): void {
+    const bad = parts
+      .filter(({ doing, reason }) => doing === "failed" || reason !== null)
+      .reduce<Part | undefined>((first, one) => (first && first.name < one.name ? first : one), undefined);
     const reason = bad
       ? `${bad.name}: ${bad.reason ?? "failed"}`
       : some > 0
@@ -188,6 +329,7 @@ export class Rollouts {
 
   #end(id: string, at: number, result: Result, reason: string | null): void {
     this.#run("UPDATE rollouts SET ended = ?, result = ?, reason = ? WHERE id = ?", at, result, reason, id);
+    this.#forget(id);
   }
 
   /** Of an organization, newest first; of one App or fleet, if they are given. */
@@ -207,9 +349,10 @@ export class Rollouts {
     ].filter((filter): filter is [string, string] => filter[1] !== undefined);
     const where = ["org = ?", "began < ?", ...filters.map(([sql]) => sql)].join(" AND ");
     const values = [org, before, ...filters.map(([, value]) => value), limit];
-    return this.#all<Row>(`SELECT ${columns} FROM rollouts WHERE ${where} ORDER BY began DESC, rowid DESC LIMIT ?`, ...values).map(
-      (row) => this.#whole(row),
-    );
+    return this.#all<Row>(
+      `SELECT ${columns} FROM rollouts WHERE ${where} ORDER BY began DESC, rowid DESC LIMIT ?`,
+      ...values,
+    ).map((row) => this.#whole(row));
   }
 
   /** One of an organization, with the Machines that its fleet had at its beginning. */
@@ -221,10 +364,15 @@ export class Rollouts {
     return row && { ...this.#whole(row), members: row.members };
   }
 
-  /** Ids of its Machines. */
-  machinesOf(id: string): ReadonlySet<string> {
-    const sql = "SELECT machine FROM rollout_machines WHERE rollout = ?";
-    return new Set(this.#all<{ machine: string }>(sql, id).map(({ machine }) => machine));
+  /** Its entries, oldest first, at most so many. */
+  entriesOf(id: string, most: number): Entry[] {
+    const found: Entry[] = [];
+    const packs = this.#prepare("SELECT text FROM rollout_packs WHERE rollout = ? ORDER BY last");
+    for (const { text } of packs.iterate(id) as Iterable<unknown> as Iterable<{ readonly text: string }>) {
+      for (const line of text.split("\n")) found.push(JSON.parse(line) as Entry);
+      if (found.length >= most) break;
+    }
+    return found.slice(0, most);
   }
 
   #whole<T extends Row>(row: T): T & Rollout {
@@ -233,13 +381,16 @@ export class Rollouts {
     return { ...row, machines: Object.fromEntries(counts.map(({ doing, n }) => [doing, n])) };
   }
 
-  /** Removes those that ended before a moment, and all but the newest ones. */
-  prune(before: number, most: number): void {
+  /** Removes what is older than an entry or a moment, and all but the newest ones. */
+  prune(upTo: number, before: number, most: number): void {
+    this.#run(
+      "DELETE FROM rollout_packs WHERE rowid IN (SELECT rowid FROM rollout_packs ORDER BY rowid LIMIT 200) AND last <= ?",
+      upTo,
+    );
     this.#run("DELETE FROM rollouts WHERE ended < ?", before);
     this.#run(
-      `DELETE FROM rollouts WHERE ended IS NOT NULL AND began < (SELECT began FROM rollouts ORDER BY began DESC LIMIT 1 OFFSET ?)`,
+      "DELETE FROM rollouts WHERE ended IS NOT NULL AND began < (SELECT began FROM rollouts ORDER BY began DESC LIMIT 1 OFFSET ?)",
       most,
     );
   }
 }
-

@@ -47,7 +47,8 @@ export interface Course {
 /** How a program ended, in a sentence. */
 export function exitText({ code, signal, oom, error, lines }: NonNullable<EventEntry["exit"]>): string {
   const last = lines.at(-1)?.trim();
-  const how = error !== "" ? error : oom ? "out of memory" : signal > 0 ? `killed by signal ${signal}` : `exit code ${code}`;
+  const how =
+    error !== "" ? error : oom ? "out of memory" : signal > 0 ? `killed by signal ${signal}` : `exit code ${code}`;
   return last === undefined || last === "" ? how : `${how}; last words: ${last}`;
 }
 
@@ -69,7 +70,9 @@ function doingAfter({ status, type, checks, exit }: EventEntry): Doing {
     case "destroyed":
       return "destroyed";
     default:
-      return type === "exit" && exit && !exit.requested && (exit.code !== 0 || exit.error !== "") ? "failed" : "stopped";
+      return type === "exit" && exit && !exit.requested && (exit.code !== 0 || exit.error !== "")
+        ? "failed"
+        : "stopped";
   }
 }
 

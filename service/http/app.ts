@@ -49,6 +49,8 @@ declare module "fastify" {
     faults: readonly string[] | null;
     /** What it changed, for the audit, if its path does not say; null if it does. */
     about: string | null;
+    /** Who sent it, for the history; null until it is needed. */
+    sender: Sender | null;
     /** Its part of a trace; null if the service sends none. */
     span: Span | null;
   }
@@ -180,6 +182,7 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   app.decorateRequest("lease", null);
   app.decorateRequest("faults", null);
   app.decorateRequest("about", null);
+  app.decorateRequest("sender", null);
   app.decorateRequest("span", null);
   const check = authenticate(options);
   const noSuchRoute = refuserOf(app);
@@ -258,7 +261,7 @@ function note(
   request: FastifyRequest,
   { path, operation, status, ms }: Answered,
 ): void {
-  const { id, method, headers, caller, lease, faults, about } = request;
+  const { id, method, caller, lease, faults, about } = request;
   audit.add({
     at: context.clock.now(),
     id,
@@ -273,7 +276,7 @@ function note(
     faults: faults ?? noFaults,
     ms: rounded(ms),
     // Only for known callers: anyone could fill the memory with it.
-    urn: caller ? urnIn(headers["pulumi-urn"]) : null,
+    urn: caller ? senderOf(request).urn : null,
     about: aboutIn(about),
   });
   if (caller) tellHistory(context, request, { path, operation, status, ms });
@@ -287,18 +290,20 @@ function note(
 const leavesNoTrace = (operation: string): boolean => mayRead.has(operation) || /^machines\..*Lease$/.test(operation);
 
 /** Who sent a request. */
-const senderOf = ({ caller, headers }: FastifyRequest): Sender => ({
-  token: caller.id,
-  tokenName: caller.name,
-  urn: urnIn(headers["pulumi-urn"]),
-  update: updateIn(headers["pulumi-update"]),
-});
+const senderOf = (request: FastifyRequest): Sender =>
+  (request.sender ??= {
+    token: request.caller.id,
+    tokenName: request.caller.name,
+    urn: urnIn(request.headers["pulumi-urn"]),
+    update: updateIn(request.headers["pulumi-update"]),
+  });
 
 /** Adds a request that changed something, or tried to, to the history. */
 function tellHistory({ clock, history }: Context, request: FastifyRequest, answered: Answered): void {
   const { operation, path, status, ms } = answered;
+  if (history.isOff) return;
   const { id, method, caller, about, params } = request;
-  const update = updateIn(request.headers["pulumi-update"]);
+  const { update } = senderOf(request);
   if (update !== null) history.hear(update);
   if (method === "GET" || operation === undefined || leavesNoTrace(operation)) return;
   const { app_name, machine_id } = params as Readonly<Record<string, string | undefined>>;
@@ -385,7 +390,7 @@ async function handle(
   if (input.caller.readOnly && row.method !== "GET" && !mayRead.has(row.id)) throw refuse(403, "unauthorized");
   const change = (): Promise<unknown> =>
     store.write(() => {
-      context.history.sender = senderOf(request);
+      context.history.sender = context.history.isOff ? undefined : senderOf(request);
       try {
         if (row.lease === "guarded") {
           const machine = machineOf(input);

@@ -17,7 +17,6 @@ const nullable = (most: number) => text(most).nullable().default(null);
 
 /** What a client says about a rollout of a fleet. */
 const report = z.strictObject({
-  app: text(200).min(1),
   fleet: text(200).min(1),
   strategy: nullable(40),
   from: nullable(500),
@@ -80,14 +79,14 @@ export function addHistoryRoutes(app: FastifyInstance, context: Context): void {
   if (history.isOff) return;
   const quiet = { config: { unrecorded: true as const } };
 
-  app.put(rolloutsPath, quiet, (request, reply) => {
-    const { caller, headers } = request;
+  app.put("/local/apps/:app_name/rollouts", quiet, (request, reply) => {
+    const { caller, headers, params } = request;
     if (caller.readOnly || request.session) throw refuse(403, "unauthorized");
-    const { app: name, fleet, ...said } = read(report, request.body);
+    const found = appOf({ context, caller, params: params as Readonly<Record<string, unknown>> });
+    const { fleet, ...said } = read(report, request.body);
     const update = updateIn(headers["pulumi-update"]);
     if (update === null)
       throw refuse(400, "the header pulumi-update is missing: it names the run of Pulumi that the rollout belongs to");
-    const found = appOf({ context, caller, params: { app_name: name } });
     history.hear(update);
     history.add({
       ...{ kind: "rollout", at: clock.now(), org: caller.slug, app: found.name, machine: null, fleet, ...said, update },
@@ -103,12 +102,16 @@ export function addHistoryRoutes(app: FastifyInstance, context: Context): void {
     return reply.header("cache-control", "no-store").send({ rollouts, now: clock.now() });
   });
 
-  app.get<{ Params: { id: string } }>(`${rolloutsPath}/:id`, quiet, async ({ caller, params }, reply) => {
-    const found = await history.rollout(caller.slug, params.id);
-    const only = onlyApp(context, caller);
-    if (!found || (only !== undefined && found.app !== only)) throw refuse(404, "rollout not found");
-    return reply.header("cache-control", "no-store").send({ ...found, now: clock.now() });
-  });
+  app.get<{ Params: { rollout_id: string } }>(
+    `${rolloutsPath}/:rollout_id`,
+    quiet,
+    async ({ caller, params }, reply) => {
+      const found = await history.rollout(caller.slug, params.rollout_id);
+      const only = onlyApp(context, caller);
+      if (!found || (only !== undefined && found.app !== only)) throw refuse(404, "rollout not found");
+      return reply.header("cache-control", "no-store").send({ ...found, now: clock.now() });
+    },
+  );
 
   app.get("/local/history", quiet, ({ caller, query }, reply) => {
     const { app: name, since, after } = read(historyQuery, query);

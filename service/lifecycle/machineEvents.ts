@@ -1,7 +1,9 @@
 // What happens to Machines, as the history has it.
 import { fleetTag, phaseTag } from "../../api/fleetTags.ts";
+import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { Context } from "../context.ts";
-import type { Checks, ExitOf } from "../history/entry.ts";
+import type { ExitOf } from "../history/entry.ts";
+import { checksOf } from "../runtime/checks.ts";
 import type { MachineRow } from "../store/rows.ts";
 
 /** What happened. */
@@ -14,28 +16,45 @@ export interface Happened {
   readonly from?: string | undefined;
 }
 
-interface Around {
-  readonly app: string;
+interface Place {
   readonly org: string;
-  readonly image: string | null;
-  readonly has_checks: number;
+  readonly app: string;
 }
 
-/** The image of a Machine, as its configuration names it. */
-export const imageNamed = ({ store }: Context, id: string): string =>
-  store.get<{ image: string | null }>("SELECT brief ->> '$.image' AS image FROM machines WHERE id = ?", id)?.image ?? "";
+/** The App and the organization of Machines, by the id of the App: neither gets another name. */
+const places = new WeakMap<Context, Map<string, Place>>();
+const mostPlaces = 10_000;
+
+function placeOf(context: Context, app: string): Place | undefined {
+  let known = places.get(context);
+  if (!known || known.size > mostPlaces) places.set(context, (known = new Map()));
+  const found =
+    known.get(app) ??
+    context.store.get<Place>(
+      "SELECT o.slug AS org, a.name AS app FROM apps a JOIN orgs o ON o.id = a.org WHERE a.id = ?",
+      app,
+    );
+  if (!found) return undefined;
+  // The name of an App that is being removed has a suffix (removal.ts).
+  const place = { org: found.org, app: found.app.split("/", 1)[0] ?? "" };
+  known.set(app, place);
+  return place;
+}
 
 /** Adds what happened to a Machine to the history, once it is durable. */
-export function tellHistory(context: Context, machine: MachineRow, { type, source, request, from }: Happened): void {
+export function tellHistory(
+  context: Context,
+  machine: MachineRow,
+  config: () => Readonly<MachineConfig>,
+  { type, source, request, from }: Happened,
+): void {
   const { history, store } = context;
   if (history.isOff) return;
-  const around = store.get<Around>(
-    `SELECT a.name AS app, o.slug AS org, m.brief ->> '$.image' AS image, m.has_checks
-     FROM machines m JOIN apps a ON a.id = m.app JOIN orgs o ON o.id = a.org WHERE m.id = ?`,
-    machine.id,
-  );
+  const { image } = config();
+  const hasChecks = checksOf(config()).length > 0;
   // Results of checks that a Machine does not have mean nothing.
-  if (!around || (type === "checks" && around.has_checks === 0)) return;
+  const place = type === "checks" && !hasChecks ? undefined : placeOf(context, machine.app);
+  if (!place) return;
   const { id, name, region, state, version, metadata } = machine;
   const { [fleetTag]: fleet = null, [phaseTag]: phase = null } = metadata?.includes(fleetTag)
     ? (JSON.parse(metadata) as Readonly<Record<string, string>>)
@@ -43,12 +62,10 @@ export function tellHistory(context: Context, machine: MachineRow, { type, sourc
   const exit = exitIn(request);
   const event = {
     at: context.clock.now(),
-    org: around.org,
-    // The name of an App that is being removed has a suffix (removal.ts).
-    app: around.app.split("/", 1)[0] ?? null,
-    ...{ machine: id, name, region, fleet, phase, type, status: state, source, version, image: around.image ?? "" },
-    ...(from === undefined || from === around.image ? {} : { from }),
-    checks: state === "started" && around.has_checks === 1 ? (machine.checks as Checks) : null,
+    ...place,
+    ...{ machine: id, name, region, fleet, phase, type, status: state, source, version, image },
+    ...(from === undefined || from === image ? {} : { from }),
+    checks: state === "started" && hasChecks ? machine.checks : null,
     ...(exit ? { exit } : {}),
   };
   // Whose request it was is known only now.

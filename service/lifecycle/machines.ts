@@ -6,7 +6,7 @@ import { appName, networkOf } from "./appSubject.ts";
 import type { About, CheckResult, Exit, StopRequest, Subject } from "../runtime/runtime.ts";
 import { stopRequest } from "../runtime/stopRequest.ts";
 import { injectedSecrets, lastLines } from "./lastLines.ts";
-import { imageNamed, tellHistory } from "./machineEvents.ts";
+import { tellHistory } from "./machineEvents.ts";
 import { releaseSet, secretsOf } from "../store/secretValues.ts";
 import { StoredConfig } from "../store/storedConfig.ts";
 import { rfc3339 } from "../time/clock.ts";
@@ -116,7 +116,7 @@ export function changeMachine(context: Context, machine: MachineRow, changes: Ma
 
 /** Records an event. ASSUMED: the latest 100 events of a Machine are kept; a request returns at most 50. */
 export function record(context: Context, machine: MachineRow, cause: Cause, moved: boolean, from?: string): void {
-  tellHistory(context, machine, { ...cause, from });
+  tellHistory(context, machine, () => configOf(context, machine), { ...cause, from });
   const now = context.clock.now();
   const event: EventRow = {
     machine: machine.id,
@@ -146,7 +146,7 @@ export function enter(context: Context, from: MachineRow, state: MachineState, c
   // Only a start by the restart policy says otherwise.
   const restarted = state === "starting" ? { restarted: 0 } : {};
   // Only a new version may have another image.
-  const image = cause.changes?.brief === undefined ? undefined : imageNamed(context, from.id);
+  const image = cause.changes?.brief === undefined ? undefined : configOf(context, from).image;
   const machine = changeMachine(context, from, { ...checks, ...restarted, ...cause.changes, state });
   record(context, machine, cause, true, image);
   const step = steps[state];
@@ -315,7 +315,8 @@ export function checked(
   context.store.update("machines", "id", id, { checks, check_results, checked_at: context.clock.now() });
   touch(context, id);
   const isNew = machine.checks !== checks;
-  if (isNew) tellHistory(context, { ...machine, checks }, { type: "checks", source: "flyd" });
+  if (!isNew) return;
+  tellHistory(context, { ...machine, checks }, () => configOf(context, machine), { type: "checks", source: "flyd" });
 }
 
 /** A Machine runs an image whose digest was not known before. */

@@ -69,6 +69,8 @@ export interface LocalOptions {
   readonly advertise?: string;
   /** With `store`: for how long any past moment can be exported, such as `7d`. Default: `24h`. */
   readonly keepLog?: string;
+  /** For how long the history is kept, or `off`. */
+  readonly keepHistory?: string;
   /** Host names to accept in addition to those of this computer. */
   readonly allowHosts?: readonly string[];
   readonly allowRemote?: boolean;
@@ -107,6 +109,7 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   keyFile: "--key-file",
   advertise: "--advertise",
   keepLog: "--keep-log",
+  keepHistory: "--keep-history",
   allowHosts: "--allow-host",
   allowRemote: "--allow-remote",
   admin: "--admin",

@@ -71,7 +71,8 @@ export async function planOf(options: StartOptions): Promise<Plan> {
   const dns = dnsOf(options);
   requireDockerFor(options);
   const regions = options.regions === undefined ? {} : readRegions(options.regions);
-  const keepMs = periodOf(options.keepLog ?? "24h");
+  const keepMs = periodOf(options.keepLog ?? "24h", "--keep-log");
+  const history = historyOf(options.keepHistory);
   for (const name of ["keyFile", "advertise", "keepLog"] as const)
     if (options.store === undefined && options[name] !== undefined)
       throw new Problem(`${optionOf(name)} needs --store: one process has its data in a folder`);
@@ -95,6 +96,7 @@ export async function planOf(options: StartOptions): Promise<Plan> {
       rateLimits: options.rateLimits ?? "off",
       strict: options.strict ?? false,
       console: options.console ?? "read",
+      history,
       ...(runtime ? { runtime } : {}),
       ...(postgres ? { postgres } : {}),
       ...(issuer ? { issuer } : {}),
@@ -209,12 +211,18 @@ function dnsOf({ dns, acme }: LocalOptions): string {
   );
 }
 
-/** Milliseconds of `--keep-log`. */
-function periodOf(text: string): number {
+/** How much history is kept. */
+function historyOf(text: string | undefined): NonNullable<ServiceOptions["history"]> {
+  if (text === "off") return "off";
+  return text === undefined ? {} : { ageMs: periodOf(text, "--keep-history", ", or off") };
+}
+
+/** Milliseconds of an option. */
+function periodOf(text: string, option: string, others = ""): number {
   const days = /^(\d{1,4})d$/.exec(text)?.[1];
   const nanoseconds = days === undefined ? parseDuration(text) : Number(days) * 86_400e9;
   if (nanoseconds !== undefined) return nanoseconds / 1e6;
-  throw new Problem(`--keep-log takes a time such as 7d or 12h, got ${JSON.stringify(text)}`);
+  throw new Problem(`${option} takes a time such as 7d or 12h${others}, got ${JSON.stringify(text)}`);
 }
 
 /** A port of the proxy. */

@@ -85,7 +85,13 @@ function routesOf(
   decided: ReadonlyMap<string, Decision>,
   { params }: Shop,
 ): Asked[] {
-  const more = { ...params, cluster_id: params["postgres_cluster_id"] ?? "", id: "fault-1", file: "app.js" };
+  const more = {
+    ...params,
+    cluster_id: params["postgres_cluster_id"] ?? "",
+    id: "fault-1",
+    file: "app.js",
+    rollout_id: "attack.shop",
+  };
   const code = `?type=Machine&id=shop/${params["machine_id"]}`;
   return registered.flatMap(({ method, url, operation }): Asked[] => {
     if (operation !== undefined) return [];

@@ -78,11 +78,12 @@ const routes: Readonly<Record<string, readonly string[]>> = {
     ...["POST /console/session", "DELETE /console/session"],
   ],
   "holder read": [
-    ...["GET /console/session", "GET /console/events"],
+    ...["GET /console/session", "GET /console/events", "GET /local/rollouts", "GET /local/history"],
     ...["GET /console/api/overview", "GET /console/api/requests", "GET /console/api/faults"],
   ],
+  "app change": ["PUT /local/apps/:app_name/rollouts"],
   "app read": [
-    ...["GET /local/apps/:app_name/addresses", "GET /local/apps/:app_name/logs"],
+    ...["GET /local/apps/:app_name/addresses", "GET /local/apps/:app_name/logs", "GET /local/rollouts/:rollout_id"],
     ...["GET /console/api/apps/:app_name", "GET /console/api/apps/:app_name/groups"],
     ...["GET /console/api/apps/:app_name/machines", "GET /console/api/apps/:app_name/machines/:machine_id"],
     "GET /console/api/apps/:app_name/machines/:machine_id/inside",

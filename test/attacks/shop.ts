@@ -52,14 +52,19 @@ async function start() {
 
 /** Creates everything of `acme`, and returns the parameters that name it. */
 async function fill(call: Call): Promise<Readonly<Record<string, string>>> {
-  const made = async (path: string, body?: unknown) => {
-    const answer = await call("POST", path, body);
+  // Each App has a rollout.
+  const made = async (path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) => {
+    const answer = await call("POST", path, body, headers);
     if (answer.status >= 300) throw new Error(`${path} was answered with ${answer.status} ${answer.text}`);
     return answer.body;
   };
   for (const name of ["shop", "other"]) {
     await made("/apps", { name, org_slug: "acme" });
-    await made(`/apps/${name}/machines`, { config: { image: "nginx", metadata: { canary: `canary-${name}` } } });
+    await made(
+      `/apps/${name}/machines`,
+      { config: { image: "nginx", metadata: { canary: `canary-${name}` } } },
+      { "pulumi-update": "attack" },
+    );
     await made(`/apps/${name}/volumes`, { name: `canary_${name}` });
   }
   const { id: machine } = (await call("GET", "/apps/shop/machines")).body[0];
@@ -104,7 +109,12 @@ export async function openShop() {
     [stranger, "theirs"],
     [app.call, "web"],
   ] as const)
-    await of("POST", `/apps/${name}/machines`, { config: { image: "nginx", metadata: { canary: `canary-${name}` } } });
+    await of(
+      "POST",
+      `/apps/${name}/machines`,
+      { config: { image: "nginx", metadata: { canary: `canary-${name}` } } },
+      { "pulumi-update": "attack" },
+    );
   return { ...app, call, params, ofService, ofAdmin };
 }
 

@@ -21,10 +21,10 @@ describe.runIf(hasBrowser)("rollouts", () => {
       ids.push((await call("POST", "/apps/shop/machines", { name, config: config("shop:1") })).body.id);
     for (let i = 0; i < 40; i++) clock.advance(1000);
     const report = async (body: object): Promise<void> => {
-      const said = { app: "shop", fleet: "web", strategy: "rolling", from: "shop:1", to: "shop:2", ...body };
+      const said = { fleet: "web", strategy: "rolling", from: "shop:1", to: "shop:2", ...body };
       const headers = { authorization: `Bearer ${token}`, "content-type": "application/json", ...by("u1") };
       const init = { method: "PUT", headers, body: JSON.stringify(said) };
-      expect((await fetch(`${url}/local/rollouts`, init)).status).toBe(204);
+      expect((await fetch(`${url}/local/apps/shop/rollouts`, init)).status).toBe(204);
     };
     const row = (name: RegExp) => page.getByRole("row", { name });
 
@@ -52,7 +52,9 @@ describe.runIf(hasBrowser)("rollouts", () => {
     await report({ phase: "rolling back", result: "rolled back", reason: "update web-2: its main process exited." });
     await row(/^web-1 .*rolled back/).waitFor();
     await page.getByText("update web-2: its main process exited.").waitFor();
-    await row(/POST \/v1\/apps\/shop\/machines\/.*200 .*Fleet web of shop\/prod/).first().waitFor();
+    await row(/POST \/v1\/apps\/shop\/machines\/.*200 .*Fleet web of shop\/prod/)
+      .first()
+      .waitFor();
 
     await page.getByRole("link", { name: "shop", exact: true }).click();
     await page.getByRole("button", { name: "Rollouts" }).click();

@@ -1,4 +1,5 @@
 // Rollouts as the service keeps them: reported by both bindings, with the reason of their end.
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { bindings, Stack } from "../support/stack.ts";
@@ -53,7 +54,14 @@ describe.each(bindings)("%s", (binding) => {
         reason: expect.stringContaining("its main process exited") as string,
         machines: { "rolled back": expect.any(Number) as number },
       },
-      { from: "shop:1", to: "shop:2", strategy: "rolling", result: "succeeded", reason: null, machines: { healthy: 2 } },
+      {
+        from: "shop:1",
+        to: "shop:2",
+        strategy: "rolling",
+        result: "succeeded",
+        reason: null,
+        machines: { healthy: 2 },
+      },
       { from: null, to: "shop:1", result: "succeeded", machines: { healthy: 2 } },
     ]);
     const plain = found.filter(({ fleet }) => fleet === null);
@@ -66,10 +74,25 @@ describe.each(bindings)("%s", (binding) => {
       "GET",
       `/local/rollouts/${ofFleet[1]?.id ?? ""}`,
     );
-    expect(detail.bars).toMatchObject([{ name: "web-ams-1", now: "healthy" }, { name: "web-ams-2", now: "healthy" }]);
+    expect(detail.bars).toMatchObject([
+      { name: "web-ams-1", now: "healthy" },
+      { name: "web-ams-2", now: "healthy" },
+    ]);
     expect(detail.requests.map(({ operation }) => operation)).toEqual(["machines.update", "machines.update"]);
     expect(detail.requests[0]?.urn).toMatch(/machines:(index:)?Fleet::web$/);
     expect(JSON.stringify([found, detail])).not.toContain("hunter2");
+    const command = join(inject("installed"), "node_modules/.bin/pulumi-machines");
+    const shown = await stack.run(["history", "--app", app], { command, plain: true });
+    expect(shown.output).toMatch(new RegExp(`${app}/web +rolled back +shop:2 -> shop:3 +rolling `));
+    expect(shown.output).toMatch(new RegExp(`${app}/web +succeeded +shop:1 -> shop:2 .*2 healthy`));
+    expect(shown.output).toContain("its main process exited");
+    expect(shown.code).toBe(1);
+    const { output: status } = await stack.run(["status"], { command, plain: true });
+    expect(status).toMatch(new RegExp(`: the rollout of ${app}/web was rolled back: .*its main process exited`));
+    const listed = JSON.parse(
+      (await stack.run(["history", "--limit", "1", "--json"], { command, plain: true })).output,
+    );
+    expect(listed).toHaveLength(1);
     await stack.destroy();
     expect((await rollouts(app))[0]).toMatchObject({ machines: { destroyed: expect.any(Number) as number } });
   });

@@ -9,6 +9,7 @@ import { afterThisTest } from "../support/leftovers.ts";
 import { exited, findMachine, record } from "../../service/lifecycle/machines.ts";
 import { addToken } from "../../service/store/tokens.ts";
 import { caller, withApp } from "./client.ts";
+import { command } from "./command.ts";
 import { startService } from "../support/startService.ts";
 
 type Running = Awaited<ReturnType<typeof withApp>>;
@@ -37,10 +38,10 @@ const rolloutsOf = async (service: { url: string; token: string }, query = "") =
   JSON.parse((await local(service, `rollouts${query}`)).text).rollouts;
 
 const report = (service: Running, update: string, body: object) =>
-  local(service, "rollouts", {
+  local(service, "apps/web/rollouts", {
     method: "PUT",
     headers: { "content-type": "application/json", ...by(update, "Fleet") },
-    body: JSON.stringify({ app: "web", fleet: "web", phase: "rolling out", ...body }),
+    body: JSON.stringify({ fleet: "web", phase: "rolling out", ...body }),
   });
 
 const fleetMachine = (name: string) => ({
@@ -52,13 +53,24 @@ test("it has requests that changed something and events, with who asked, and no 
   const app = await withApp();
   const { call, machines } = app;
   await call("GET", machines);
-  const made = await call("POST", machines, { name: "a", config: { image: "nginx:1", env: { KEY: "hunter2" } } }, by("u1"));
+  const made = await call(
+    "POST",
+    machines,
+    { name: "a", config: { image: "nginx:1", env: { KEY: "hunter2" } } },
+    by("u1"),
+  );
   await call("POST", "/apps/web/secrets/PASSWORD", { value: "hunter2" });
   await call("POST", `${machines}/${made.body.id}/lease`, {});
   await call("POST", `${machines}/${made.body.id}`, { config: { nonsense: true } }, by("u1"));
   const entries = await entriesOf(app);
-  expect(entries.map((one) => (one.kind === "request" ? `${one.operation} ${one.status}` : `${one.kind}`))).toEqual(
-    expect.arrayContaining(["apps.create 201", "machines.create 200", "secrets.set 201", "machines.update 400", "event"]),
+  expect(entries.map((one) => (one.kind === "request" ? `${one.operation} ${one.status}` : one.kind))).toEqual(
+    expect.arrayContaining([
+      "apps.create 201",
+      "machines.create 200",
+      "secrets.set 201",
+      "machines.update 400",
+      "event",
+    ]),
   );
   const operations = entries.flatMap((one) => (one.kind === "request" ? [one.operation] : []));
   expect(operations).not.toContain("machines.list");
@@ -154,7 +166,14 @@ test("a rollout that its client reports has its beginning, its Machines, its end
   clock.advance(1000);
   const [running, before] = await rolloutsOf(app);
   expect(before).toMatchObject({ update: "u0", fleet: "web", to: "nginx:1", strategy: null });
-  expect(running).toMatchObject({ app: "web", fleet: "web", ...began, phase: "rolling out", ended: null, result: null });
+  expect(running).toMatchObject({
+    app: "web",
+    fleet: "web",
+    ...began,
+    phase: "rolling out",
+    ended: null,
+    result: null,
+  });
   expect(running.machines).toEqual({ waiting: 1, healthy: 1 });
   await report(app, "u1", { ...began, phase: "rolling back" });
   await call("POST", `${machines}/${first.body.id}`, { config: fleetMachine("web-1").config }, by("u1", "Fleet"));
@@ -162,9 +181,15 @@ test("a rollout that its client reports has its beginning, its Machines, its end
   await report(app, "u1", { ...began, phase: "rolling back", result: "rolled back", reason: "it failed." });
   const shown = JSON.parse((await local(app, `rollouts/${running.id}`)).text);
   expect(shown).toMatchObject({ result: "rolled back", reason: "it failed.", ended: expect.any(Number), more: 0 });
-  expect(shown.bars).toMatchObject([{ name: "web-1", now: "rolled back" }, { name: "web-2", now: "waiting" }]);
+  expect(shown.bars).toMatchObject([
+    { name: "web-1", now: "rolled back" },
+    { name: "web-2", now: "waiting" },
+  ]);
   expect(shown.bars[0].segments[0]).toMatchObject({ doing: "waiting", from: running.began });
-  expect(shown.requests.map((one: { operation: string }) => one.operation)).toEqual(["machines.update", "machines.update"]);
+  expect(shown.requests.map((one: { operation: string }) => one.operation)).toEqual([
+    "machines.update",
+    "machines.update",
+  ]);
 });
 
 test("a rollout whose client is heard of no more is interrupted, and another update ends it too", async () => {
@@ -176,7 +201,7 @@ test("a rollout whose client is heard of no more is interrupted, and another upd
   clock.advance(59_000);
   expect(await rolloutsOf(app)).toMatchObject([{ result: null }]);
   clock.advance(2000);
-  expect(await rolloutsOf(app)).toMatchObject([{ result: "interrupted", reason: expect.stringMatching(/goes on/) }]);
+  expect(await rolloutsOf(app)).toMatchObject([{ result: "interrupted", reason: expect.stringMatching(/continues/) }]);
   await report(app, "u2", {});
   await report(app, "u3", {});
   expect(await rolloutsOf(app)).toMatchObject([
@@ -215,10 +240,10 @@ test("requests without an id of an update are no rollout", async () => {
   const app = await withApp();
   await app.machine();
   expect(await rolloutsOf(app)).toEqual([]);
-  const bad = await local(app, "rollouts", {
+  const bad = await local(app, "apps/web/rollouts", {
     method: "PUT",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify({ app: "web", fleet: "web", phase: "rolling out" }),
+    body: JSON.stringify({ fleet: "web", phase: "rolling out" }),
   });
   expect(bad.status).toBe(400);
   expect(bad.text).toContain("pulumi-update");
@@ -247,12 +272,46 @@ test("it survives a restart of the service, and begins anew if its file is damag
   expect(existsSync(join(data, "history.db"))).toBe(true);
 });
 
+test("the command prints it, whether the service runs or not", async () => {
+  const data = mkdtempSync(join(tmpdir(), "machines-history-"));
+  afterThisTest(() => rmSync(data, { recursive: true, force: true }));
+  const lines = async (...more: string[]) => {
+    const { code, out, err } = await command(["history", "--data", data, ...more]);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    return out
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as Stored);
+  };
+  const { out } = await command(["start", "--detach", "--json", "--data", data, "--listen", "127.0.0.1:0"]);
+  afterThisTest(async () => void (await command(["stop", "--data", data])));
+  const { url } = JSON.parse(out) as { url: string };
+  const token = (await command(["token", "--data", data])).out.trim();
+  for (const name of ["web", "shop"]) await caller(url, token)("POST", "/apps", { name, org_slug: "personal" });
+  expect((await lines()).map(({ app }) => app)).toEqual(["web", "shop"]);
+  expect((await lines("--app", "shop", "--since", "1h")).map(({ app }) => app)).toEqual(["shop"]);
+  await command(["stop", "--data", data]);
+  expect((await lines("--app", "web")).map(({ app }) => app)).toEqual(["web"]);
+  expect((await command(["history", "--data", data, "--since", "soon"])).err).toContain("a duration such as 10m");
+  const none = await command(["start", "--detach", "--data", data, "--listen", "127.0.0.1:0", "--keep-history", "x"]);
+  expect(none.err).toContain('--keep-history takes a time such as 7d or 12h, or off, got "x"');
+});
+
 test("it keeps the newest entries, and none that are too old", async () => {
   const clock = new ManualClock();
   const app = await withApp({ clock, history: { entries: 1500, ageMs: 3600_000 } });
   for (let i = 0; i < 3000; i++)
     app.service.context.history.add({
-      ...{ kind: "request", at: clock.now(), org: "personal", app: "web", machine: null, id: `r${i}`, status: 200, ms: 1 },
+      ...{
+        kind: "request",
+        at: clock.now(),
+        org: "personal",
+        app: "web",
+        machine: null,
+        id: `r${i}`,
+        status: 200,
+        ms: 1,
+      },
       ...{ operation: "apps.create", method: "POST", path: "/v1/apps", about: null },
       ...{ token: "t", tokenName: null, urn: null, update: null },
     });
@@ -260,13 +319,23 @@ test("it keeps the newest entries, and none that are too old", async () => {
   expect(kept).toBeGreaterThanOrEqual(1500);
   expect(kept).toBeLessThan(2600);
   clock.advance(2 * 3600_000);
-  for (let i = 0; i < 1001; i++) await Promise.resolve();
   for (let i = 0; i < 1001; i++)
     app.service.context.history.add({
-      ...{ kind: "request", at: clock.now(), org: "personal", app: "web", machine: null, id: `n${i}`, status: 200, ms: 1 },
+      ...{
+        kind: "request",
+        at: clock.now(),
+        org: "personal",
+        app: "web",
+        machine: null,
+        id: `n${i}`,
+        status: 200,
+        ms: 1,
+      },
       ...{ operation: "apps.create", method: "POST", path: "/v1/apps", about: null },
       ...{ token: "t", tokenName: null, urn: null, update: null },
     });
-  const ids = (await app.service.context.history.entries({ limit: 5000 })).map((one) => (one.kind === "request" ? one.id : ""));
+  const ids = (await app.service.context.history.entries({ limit: 5000 })).map((one) =>
+    one.kind === "request" ? one.id : "",
+  );
   expect(ids.every((id) => id.startsWith("n"))).toBe(true);
 });

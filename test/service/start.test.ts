@@ -50,6 +50,7 @@ const everyOption = {
   keyFile: "/key",
   advertise: "http://127.0.0.1:1",
   keepLog: "7d",
+  keepHistory: "30d",
 } as const satisfies Required<LocalOptions>;
 
 test("start describes every option and its variable", async () => {

@@ -73,10 +73,10 @@ const serviceBundles = await bundle(
   },
   service,
   {
-  external: Object.keys({ ...dependencies, ...peerDependencies })
-    .filter((name) => name !== "zod")
-    .map((name) => new RegExp(`^${name}(/|$)`)),
-  chunkFileNames: "chunks/[name].js",
+    external: Object.keys({ ...dependencies, ...peerDependencies })
+      .filter((name) => name !== "zod")
+      .map((name) => new RegExp(`^${name}(/|$)`)),
+    chunkFileNames: "chunks/[name].js",
   },
 );
 for (const folder of ["api", "service"]) removeCode(inRoot("service/dist", folder), serviceBundles);

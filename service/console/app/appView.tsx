@@ -109,11 +109,7 @@ function Rollouts({
           <Section
             key={fleet ?? ""}
             title={fleet === null ? "Machines without a fleet" : `Fleet ${fleet}`}
-            aside={
-              <span class="faint">
-                {images.size > 1 ? `${images.size} images` : "one image"}
-              </span>
-            }
+            aside={<span class="faint">{images.size > 1 ? `${images.size} images` : "one image"}</span>}
           >
             <Table
               label={fleet === null ? "Machines without a fleet" : `Fleet ${fleet}`}

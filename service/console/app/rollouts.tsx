@@ -96,7 +96,13 @@ export function RolloutTable({ app, text = "" }: { readonly app?: string; readon
       .includes(text.toLowerCase()),
   );
   if (shown.length === 0)
-    return <Empty>{text === "" ? "No run of Pulumi has changed Machines yet. Run pulumi up, and watch." : "No rollout is like that."}</Empty>;
+    return (
+      <Empty>
+        {text === ""
+          ? "No run of Pulumi has changed Machines yet. Run pulumi up, and watch."
+          : "No rollout is like that."}
+      </Empty>
+    );
   return (
     <Table
       label="Rollouts"
@@ -175,7 +181,10 @@ function BarOfMachine({ bar, rollout }: { readonly bar: BarOf; readonly rollout:
             <span
               key={from}
               class={`part ${doing.replace(" ", "-")}`}
-              style={{ left: `${(100 * (from - began)) / whole}%`, width: `${(100 * Math.max(0, until - from)) / whole}%` }}
+              style={{
+                left: `${(100 * (from - began)) / whole}%`,
+                width: `${(100 * Math.max(0, until - from)) / whole}%`,
+              }}
             />
           ))}
         </div>
@@ -227,16 +236,17 @@ export function RolloutPage({ id }: { readonly id: string }): JSX.Element {
         <h1>{titleOf(data)}</h1>
         <ResultOf rollout={data} />
       </header>
-      {data.reason !== null && (
-        <p class={data.result === "waiting" ? "note" : "problem"}>
-          {data.reason}
-        </p>
-      )}
+      {data.reason !== null && <p class={data.result === "waiting" ? "note" : "problem"}>{data.reason}</p>}
       <Facts
         of={[
           ["Image", <Images key="image" rollout={data} />],
           ["Strategy", data.strategy ?? (data.fleet === null ? "none: plain Machines" : "unknown")],
-          ["Began", <span key="began">{clock(data.began)} (<Time at={data.began} />)</span>],
+          [
+            "Began",
+            <span key="began">
+              {clock(data.began)} (<Time at={data.began} />)
+            </span>,
+          ],
           ["Took", data.ended === null ? `${took(endOf(data) - data.began)} so far` : took(data.ended - data.began)],
           ["By", <By key="by" rollout={data} />],
           ["Resource", resource ? `${resource.type} ${resource.name}` : "unknown"],
@@ -274,7 +284,10 @@ export function RolloutPage({ id }: { readonly id: string }): JSX.Element {
         {data.requests.length === 0 ? (
           <Empty>The history has no request of it.</Empty>
         ) : (
-          <RequestTable label="Requests" requests={data.requests.map((one) => ({ ...one, faults: [], owner: one.tokenName ?? one.token }))} />
+          <RequestTable
+            label="Requests"
+            requests={data.requests.map((one, seq) => ({ ...one, seq, faults: [], owner: one.tokenName ?? one.token }))}
+          />
         )}
       </Section>
     </>

@@ -208,7 +208,7 @@ test.each([
   [
     "nonsense",
     400,
-    'invalid topics, got "nonsense", must be org, requests, faults, app:NAME, machine:APP/ID or cluster:ID',
+    'invalid topics, got "nonsense", must be org, requests, rollouts, faults, app:NAME, machine:APP/ID or cluster:ID',
   ],
   ["", 400, "invalid topics, got nothing, must be org, requests"],
   [Array(11).fill("org").join(), 400, "invalid topics, got 11, must be at most 10"],
@@ -331,7 +331,11 @@ test("a page that does not read fills no memory, and learns everything when it r
   const { service } = await withApp();
   const { context } = service;
   const { id: org } = context.store.get<{ id: number }>("SELECT id FROM orgs WHERE slug = 'personal'") ?? { id: 0 };
-  const caller = { ...{ id: "x", name: null, org, slug: "personal", owner: "x", app: null }, readOnly: true, expiresAt: null };
+  const caller = {
+    ...{ id: "x", name: null, org, slug: "personal", owner: "x", app: null },
+    readOnly: true,
+    expiresAt: null,
+  };
   const changes = new Changes(context);
   let out: Readable | undefined;
   const reply = {

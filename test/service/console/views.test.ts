@@ -147,7 +147,7 @@ test("a Machine without checks has no result of checks, whatever its state is", 
 });
 
 test("an App shows what it has", async () => {
-  const { call, machine, volume, view, machines } = await withConsole();
+  const { call, machine, volume, view } = await withConsole();
   await call("POST", "/apps", { name: "other", org_slug: "personal" });
   await machine();
   await call("POST", "/apps/other/machines", { config: { image: "nginx" } });
