@@ -1,8 +1,10 @@
-// The pictures of the README: a shop in the middle of a rollout. `UPDATE_DOCS=1` writes them to docs/images.
+// The pictures of the README: a shop, and a rollout while it happens. `UPDATE_DOCS=1` writes them to docs/images.
+import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
+import { ManualClock } from "../../service/index.ts";
 import type { Call } from "../service/client.ts";
 import { hasBrowser, signIn, openPage, withService } from "./page.ts";
 
@@ -10,13 +12,11 @@ const screens = "node_modules/.cache/pulumi-machines/screens";
 const docs = "docs/images";
 
 /** Takes a picture, and writes it to the docs if that is wanted. */
-async function picture(page: Page, name: string): Promise<void> {
+async function picture(page: Page, name: string, folder = docs): Promise<void> {
   mkdirSync(screens, { recursive: true });
   const file = join(screens, `${name}.png`);
   await page.screenshot({ path: file });
-  if (process.env["UPDATE_DOCS"] !== "1") return;
-  mkdirSync(docs, { recursive: true });
-  copyFileSync(file, join(docs, `${name}.png`));
+  if (process.env["UPDATE_DOCS"] === "1" && folder !== screens) copyFileSync(file, join(folder, `${name}.png`));
 }
 
 const regions = ["ams", "fra", "iad"];
@@ -24,7 +24,7 @@ const urn = (type: string, name: string) => ({
   "pulumi-urn": `urn:pulumi:prod::shop::machines:index:${type}::${name}`,
 });
 
-/** Creates a shop and a mail server; two of the shop's six Machines have the new image. */
+/** Creates a shop, a mail server and a search. */
 async function deploy(call: Call): Promise<void> {
   const ok = async (...args: Parameters<Call>) => {
     const { status, body, text } = await call(...args);
@@ -40,11 +40,10 @@ async function deploy(call: Call): Promise<void> {
     services: [{ protocol: "tcp", internal_port: 8080, ports: [{ port: 443, handlers: ["tls", "http"] }] }],
     metadata: { "pulumi-fleet": "web", "pulumi-fleet-phase": "serving" },
   });
-  const ids: string[] = [];
   for (const number of [0, 1])
     for (const region of regions) {
       const body = { name: `web-${region}-${number}`, region, config: config("1.4.0") };
-      ids.push((await ok("POST", "/apps/shop/machines", body, urn("Fleet", "web"))).id);
+      await ok("POST", "/apps/shop/machines", body, urn("Fleet", "web"));
     }
   for (const [app, name, region] of [
     ["mail", "smtp", "fra"],
@@ -59,33 +58,98 @@ async function deploy(call: Call): Promise<void> {
   await ok("POST", "/apps/shop/certificates/acme", { hostname: "shop.example.com" }, urn("AcmeCertificate", "shop"));
   const cluster = { name: "orders", region: "ams", plan: "starter", org_slug: "personal" };
   await ok("POST", "/postgres", cluster, urn("PostgresCluster", "orders"));
-  for (const id of ids.slice(0, 2)) {
-    const at = `/apps/shop/machines/${id}`;
-    await ok("POST", `${at}/cordon`, {}, urn("Fleet", "web"));
-    await ok("POST", at, { config: config("1.5.0") }, urn("Fleet", "web"));
-    await ok("POST", `${at}/uncordon`, {}, urn("Fleet", "web"));
-  }
-  await ok("POST", `/apps/shop/machines/${ids[2]}/cordon`, {}, urn("Fleet", "web"));
 }
 
+/** Rolls a new image out to the shop's fleet, Machine after Machine, and calls back after each moment of it. */
+async function rollOut(
+  { url, token, call, clock }: Served,
+  seen: (moment: number, isOver: boolean) => Promise<void>,
+): Promise<void> {
+  const headers = { ...urn("Fleet", "web"), "pulumi-update": "deploy-42" };
+  const fleet = (await call("GET", "/apps/shop/machines")).body as { id: string; config: { image: string } }[];
+  const report = async (more: object): Promise<void> => {
+    const images = { from: "registry.example/shop:1.4.0", to: "registry.example/shop:1.5.0" };
+    const answer = await fetch(`${url}/local/apps/shop/rollouts`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
+      body: JSON.stringify({ fleet: "web", strategy: "rolling", ...images, phase: "rolling out", ...more }),
+    });
+    expect(answer.status).toBe(204);
+  };
+  await report({});
+  const moments = fleet.length * 5;
+  for (let moment = 0; moment < moments; moment++) {
+    clock.advance(400);
+    const { id = "", config } = fleet[Math.floor(moment / 5)] ?? {};
+    const next = { ...config, image: "registry.example/shop:1.5.0" };
+    if (moment % 5 === 1) await call("POST", `/apps/shop/machines/${id}`, { config: next }, headers);
+    await report({});
+    await seen(moment, false);
+  }
+  for (let i = 0; i < 8; i++) clock.advance(500);
+  await report({ result: "succeeded" });
+  await seen(moments, true);
+}
+
+type Served = Awaited<ReturnType<typeof withService<ManualClock>>>;
+
 describe.runIf(hasBrowser)("the pictures of the README", () => {
-  test("show an organization, a rollout step by step, and an App as code", async () => {
-    const service = await withService();
+  test("show an organization, a rollout while it happens, and an App as code", async () => {
+    const clock = new ManualClock();
+    const service = await withService({ clock, delays: "believable" });
     await deploy(service.call);
+    for (let i = 0; i < 60; i++) clock.advance(1000);
     const page = await openPage(service, { viewport: { width: 1200, height: 640 } });
     await signIn(page, service);
     await page.getByText("orders").waitFor();
     await picture(page, "console-overview");
 
-    await page.goto(`${service.url}/console/apps/shop?view=rollouts`);
-    await page.getByText("2 images: a rollout is under way").waitFor();
-    expect(await page.getByRole("row").filter({ hasText: "uncordon" }).count()).toBe(2);
-    expect(await page.getByText("of shop/prod").count()).toBeGreaterThan(5);
-    await picture(page, "console-rollout");
+    await page.goto(`${service.url}/console/rollouts`);
+    let began = 0;
+    const frames: string[] = [];
+    await rollOut(service, async (moment, isOver) => {
+      if (moment === 0) {
+        began = clock.now() - 400;
+        await page.getByRole("link", { name: "shop/web" }).click();
+      }
+      const isShown = async (): Promise<boolean> => {
+        const [shown = ""] = await page.getByText(/ so far$/).allTextContents();
+        return Number.parseFloat(shown) * 1000 >= clock.now() - began - 50;
+      };
+      if (isOver) await page.getByText("succeeded").first().waitFor();
+      else await expect.poll(isShown).toBe(true);
+      const frame = `rollout-${String(moment).padStart(2, "0")}`;
+      await picture(page, frame, screens);
+      frames.push(join(screens, `${frame}.png`));
+    });
+    await page.getByText("Fleet web of shop/prod").first().waitFor();
+    if (process.env["UPDATE_DOCS"] === "1") film(frames);
 
+    await page.goto(`${service.url}/console/apps/shop?view=rollouts`);
+    await page.getByRole("link", { name: "shop/web" }).waitFor();
     await page.emulateMedia({ colorScheme: "dark" });
     await page.getByRole("button", { name: "All of it as code" }).click();
     await page.getByText("new machines.Fleet").waitFor();
     await picture(page, "console-code");
   });
 });
+
+/** Makes the moving picture; ImageMagick is needed for it. */
+function film(frames: readonly string[]): void {
+  const last = frames.at(-1) ?? "";
+  const still = ["-delay", "35", ...frames.slice(0, -1), "-delay", "300", last];
+  const small = [
+    "-crop",
+    "1200x530+0+0",
+    "+repage",
+    "-resize",
+    "860x",
+    "-colors",
+    "32",
+    "-layers",
+    "Optimize",
+    "-loop",
+    "0",
+  ];
+  execFileSync("convert", [...still, ...small, join(docs, "console-rollout.gif")]);
+}
