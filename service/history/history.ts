@@ -131,13 +131,15 @@ export class History {
   get #running(): Keeper {
     const { folder, bounds: wanted, failed } = this.#options;
     const bounds = wanted === "off" ? {} : wanted;
-    return (this.#keeper ??=
-      folder === undefined
-        ? new InMemory({ ...boundsInMemory, ...bounds })
-        : new InWorker(historyFile(folder), { ...usualBounds, ...bounds }, (reason) => {
-            this.#keeper = undefined;
-            failed(reason);
-          }));
+    if (this.#keeper) return this.#keeper;
+    if (folder === undefined) return (this.#keeper = new InMemory({ ...boundsInMemory, ...bounds }));
+    const file = historyFile(folder);
+    // A thread that has ended is replaced by the next one.
+    const ended = (reason: string): void => {
+      this.#keeper = undefined;
+      failed(`its thread has ended: ${reason}`);
+    };
+    return (this.#keeper = new InWorker({ file, bounds: { ...usualBounds, ...bounds }, notice: failed, ended }));
   }
 
   async #flush(): Promise<void> {
@@ -183,32 +185,43 @@ class InMemory implements Keeper {
   }
 }
 
+interface WorkerOptions {
+  readonly file: string;
+  readonly bounds: Bounds;
+  /** Gets what happened that nobody asked about. */
+  readonly notice: (text: string) => void;
+  /** The thread has ended by itself. */
+  readonly ended: (reason: string) => void;
+}
+
 /** A history in a file, which a worker thread writes. */
 class InWorker implements Keeper {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, { resolve: (answer: unknown) => void; reject: (error: Error) => void }>();
+  readonly #ended: Promise<void>;
+  #isClosing = false;
   #count = 0;
 
-  constructor(file: string, bounds: Bounds, failed: (reason: string) => void) {
+  constructor({ file, bounds, notice, ended }: WorkerOptions) {
     this.#worker = new Worker(workerFile(), { workerData: { file, bounds }, env: {}, execArgv: [] });
     this.#worker.unref();
     this.#worker.on("message", (answered: Answered) => {
+      if ("notice" in answered) return notice(answered.notice);
       const asked = this.#waiting.get(answered.id);
       this.#waiting.delete(answered.id);
-      if ("error" in answered) {
-        if (asked) asked.reject(new Error(answered.error));
-        else failed(answered.error);
-      } else asked?.resolve(answered.answer);
+      if ("error" in answered) asked?.reject(new Error(answered.error));
+      else asked?.resolve(answered.answer);
     });
-    const ended = (reason: string): void => {
-      for (const { reject } of this.#waiting.values()) reject(new Error(reason));
-      this.#waiting.clear();
-    };
-    this.#worker.on("error", (error: Error) => {
-      ended(error.message);
-      failed(`its thread has ended: ${error.message}`);
+    let reason = "it was closed";
+    this.#worker.on("error", (error: Error) => (reason = error.message));
+    this.#ended = new Promise((resolve) => {
+      this.#worker.once("exit", () => {
+        for (const { reject } of this.#waiting.values()) reject(new Error(reason));
+        this.#waiting.clear();
+        if (!this.#isClosing) ended(reason);
+        resolve();
+      });
     });
-    this.#worker.on("exit", () => ended("its thread has ended"));
   }
 
   ask(method: Method, args: readonly unknown[]): Promise<unknown> {
@@ -224,10 +237,10 @@ class InWorker implements Keeper {
   }
 
   async close(): Promise<void> {
-    const ended = new Promise<void>((resolve) => this.#worker.once("exit", () => resolve()));
+    this.#isClosing = true;
     this.#worker.ref();
     this.#post({ id: 0, method: "close", args: [] });
-    await ended;
+    await this.#ended;
   }
 }
 

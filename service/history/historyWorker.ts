@@ -11,13 +11,16 @@ export interface Asked {
 
 /** What it answers. */
 export type Answered =
+  /** That something happened which nobody asked about. */
+  | { readonly notice: string }
   | { readonly id: number; readonly answer: unknown }
   | { readonly id: number; readonly error: string };
 
 const { file, bounds } = workerData as { readonly file: string; readonly bounds: Bounds };
 const store = new HistoryStore(file, bounds);
 const port = parentPort;
-if (store.movedTo !== undefined) port?.postMessage({ id: 0, error: `it was damaged, and moved to ${store.movedTo}` });
+if (store.movedTo !== undefined)
+  port?.postMessage({ notice: `it was damaged, and moved to ${store.movedTo}` } satisfies Answered);
 
 port?.on("message", ({ id, method, args }: Asked) => {
   if (method === "close") {

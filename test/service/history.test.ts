@@ -269,6 +269,11 @@ test("it survives a restart of the service, and begins anew if its file is damag
   expect(await entriesOf(three)).toEqual([]);
   await caller(three.url, three.token)("POST", "/apps", { name: "shop", org_slug: "personal" });
   expect(await entriesOf(three)).toHaveLength(1);
+  await caller(three.url, three.token)("POST", "/apps", { name: "mail", org_slug: "personal" });
+  expect((await entriesOf(three)).map(({ seq, app }) => [seq, app])).toEqual([
+    [1, "shop"],
+    [2, "mail"],
+  ]);
   expect(existsSync(join(data, "history.db"))).toBe(true);
 });
 
