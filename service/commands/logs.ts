@@ -7,10 +7,14 @@ import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { withTokens } from "../local/orgRequests.ts";
 import type { Address } from "../proxy/addresses.ts";
-import type { LogLine } from "../runtime/runtime.ts";
+import { hueOf } from "../console/hue.ts";
+import type { NamedLine } from "../http/logLines.ts";
 import { holderOf } from "./holder.ts";
 import { momentOf } from "./moment.ts";
-import { print, printJson } from "./print.ts";
+import { print, printJson, printLine } from "./print.ts";
+
+/** Colours of Machines; red is for failures. */
+const hues = ["cyan", "magenta", "green", "yellow", "blue", "cyanBright", "magentaBright", "greenBright"] as const;
 
 interface Flags {
   readonly data?: string;
@@ -64,8 +68,8 @@ async function logsOfApp(
     ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
   });
   await eachLine(folder, app, `/local/apps/${encodeURIComponent(app)}/logs?${query.toString()}`, (line) => {
-    const { machine: id, time, text } = JSON.parse(line) as LogLine;
-    print(`${time.slice(0, 23)}Z ${id} ${text}`);
+    const { machine: id, name, time, text } = JSON.parse(line) as NamedLine;
+    printLine([`${time.slice(0, 23)}Z`, "dim"], [name, hues[hueOf(id, hues.length)] ?? "cyan"], text);
   });
 }
 

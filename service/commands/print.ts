@@ -8,6 +8,16 @@ export const print = (text: string): void => void process.stdout.write(`${printa
 /** Prints a value as JSON. */
 export const printJson = (value: unknown): void => print(JSON.stringify(value));
 
+/** A style of a text in a terminal. */
+type Style = Parameters<typeof styleText>[0];
+
+/** Prints texts with a space between them, some with a style in a terminal. */
+export function printLine(...parts: readonly (string | readonly [text: string, style: Style])[]): void {
+  // It adds no style for a pipe, nor where the environment says so.
+  const texts = parts.map((part) => (typeof part === "string" ? printable(part) : styleText(part[1], oneLine(part[0]))));
+  process.stdout.write(`${texts.join(" ")}\n`);
+}
+
 /** A cell of a table: a text, and its style in a terminal. */
 export type Cell = string | readonly [text: string, style: "green" | "red" | "yellow" | "dim"];
 

@@ -22,7 +22,7 @@ const memoryOf = (config: MachineConfig): number => sizeOf(config).memoryMb;
 
 /** A runtime that runs nothing. */
 export class SimulatedRuntime implements Runtime {
-  readonly name = "simulated";
+  readonly name: string = "simulated";
   readonly #host: RuntimeHost;
 
   constructor(host: RuntimeHost) {

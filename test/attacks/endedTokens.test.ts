@@ -1,6 +1,7 @@
 // Answers that have begun while a token was valid: they end with it.
 import { get, type IncomingMessage } from "node:http";
 import { expect, test } from "vitest";
+import type { LogQuery } from "../../service/runtime/runtime.ts";
 import { ManualClock } from "../../service/index.ts";
 import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
 import { addToken, revokeTokens } from "../../service/store/tokens.ts";
@@ -10,8 +11,8 @@ import { withApp } from "../service/client.ts";
 /** A service whose one Machine writes what the test says. */
 async function withLogs() {
   const readers = new Set<(text: string) => void>();
-  async function* logs() {
-    for (;;) {
+  async function* logs(_: unknown, { follow }: LogQuery) {
+    while (follow) {
       const text = await new Promise<string>((resolve) => readers.add(resolve));
       yield { time: "2026-01-01T00:00:00Z", machine: "m", stream: "stdout" as const, text };
     }

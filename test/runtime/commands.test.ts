@@ -14,14 +14,20 @@ import { hasEngine } from "./runtimes.ts";
 async function running() {
   const data = folder();
   afterThisTest(() => removeStored(data));
-  const { url, token, pid, end } = await foreground(data, ["--runtime", "docker", "--http", "0", "--https", "0"]);
-  afterThisTest(async () => {
+  const start = () => foreground(data, ["--runtime", "docker", "--http", "0", "--https", "0"]);
+  let { url, token, pid, end } = await start();
+  const stop = async (): Promise<void> => {
     process.kill(pid, "SIGTERM");
     await end;
-  });
+  };
+  afterThisTest(() => stop());
   const call = caller(url, token);
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
-  return { data, call };
+  const restart = async (): Promise<void> => {
+    await stop();
+    ({ url, token, pid, end } = await start());
+  };
+  return { data, call, restart };
 }
 
 describe.runIf(hasEngine)("the commands", () => {
@@ -53,7 +59,7 @@ describe.runIf(hasEngine)("the commands", () => {
     const state = async () => (await call("GET", `/apps/web/machines/${body.id}`)).body.state;
     await expect.poll(state).toBe("started");
     const logs = async (...more: string[]) => (await command(["logs", "web", "--data", data, ...more])).out;
-    const line = new RegExp(String.raw`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ${body.id} listening on 8080$`, "gm");
+    const line = new RegExp(String.raw`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ${body.name} listening on 8080$`, "gm");
     await expect.poll(() => logs()).toMatch(line);
     await call("POST", `/apps/web/machines/${body.id}/restart`);
     await expect.poll(async () => [...(await logs()).matchAll(line)].length).toBe(2);
@@ -67,11 +73,36 @@ describe.runIf(hasEngine)("the commands", () => {
     // A Machine that is created later is followed too.
     const config = { image, init: { exec: ["/bin/echo", "hello"] } };
     const { body: later } = await call("POST", "/apps/web/machines", { config });
-    expect(await next()).toMatch(new RegExp(`${later.id} hello$`));
+    expect(await next()).toMatch(new RegExp(`${later.name} hello$`));
     expect(await command(["logs", "web", "nothing", "--data", data])).toMatchObject({
       code: 1,
       err: "machines-service: not_found: machine not found\n",
     });
+  });
+
+  test("logs of Machines that write in turns are in the order of time, also while they are followed, and after a restart of the service", async () => {
+    const { data, call, restart } = await running();
+    const script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo turn $i; sleep 0.2; done; sleep 600";
+    for (const name of ["ping", "pong"])
+      await call("POST", "/apps/web/machines", { name, config: { image, init: { exec: ["/bin/sh", "-c", script] } } });
+    const following = spawn(process.execPath, [serviceMain, ...["logs", "web", "--follow", "--data", data]]);
+    afterThisTest(() => void following.kill());
+    const followed: string[] = [];
+    for await (const line of createInterface({ input: following.stdout })) {
+      followed.push(line);
+      if (followed.length === 40) break;
+    }
+    const sorted = followed.toSorted((a, b) => (a.slice(0, 24) < b.slice(0, 24) ? -1 : a.slice(0, 24) > b.slice(0, 24) ? 1 : 0));
+    expect(followed).toEqual(sorted);
+    for (const name of ["ping", "pong"])
+      expect(followed.filter((line) => line.includes(`Z ${name} turn`)).map((line) => line.split(" ").at(-1))).toEqual(
+        Array.from({ length: 20 }, (_, i) => String(i + 1)),
+      );
+    await restart();
+    const { out } = await command(["logs", "web", "--data", data]);
+    expect(out.trimEnd().split("\n")).toEqual(followed);
+    const last = await command(["logs", "web", "--lines", "3", "--data", data]);
+    expect(last.out.trimEnd().split("\n")).toEqual(followed.slice(-3));
   });
 
   test("with the simulated runtime they say that no program runs", async () => {
