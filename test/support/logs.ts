@@ -13,6 +13,10 @@ export class Output {
   /** Writes a line of a Machine, at that time. */
   write(machine: string, at: number | string, text: string): void {
     this.#lines.push({ machine, time: typeof at === "number" ? new Date(at).toISOString() : at, text });
+    this.#wake();
+  }
+
+  #wake(): void {
     this.#changed.resolve();
     this.#changed = withResolvers();
   }
@@ -24,7 +28,7 @@ export class Output {
     yield* lines === undefined ? own : own.slice(Math.max(0, own.length - lines));
     if (!follow) return;
     this.readers++;
-    signal.addEventListener("abort", () => this.#changed.resolve());
+    signal.addEventListener("abort", () => this.#wake());
     while (!signal.aborted) {
       for (; next < this.#lines.length; next++) {
         const line = this.#lines[next];
