@@ -14,7 +14,9 @@ type Style = Parameters<typeof styleText>[0];
 /** Prints texts with a space between them, some with a style in a terminal. */
 export function printLine(...parts: readonly (string | readonly [text: string, style: Style])[]): void {
   // It adds no style for a pipe, nor where the environment says so.
-  const texts = parts.map((part) => (typeof part === "string" ? printable(part) : styleText(part[1], oneLine(part[0]))));
+  const texts = parts.map((part) =>
+    typeof part === "string" ? printable(part) : styleText(part[1], oneLine(part[0])),
+  );
   process.stdout.write(`${texts.join(" ")}\n`);
 }
 

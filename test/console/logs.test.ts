@@ -16,7 +16,9 @@ async function withLogs(theme: "light" | "dark" = "light") {
   let at = Date.parse("2026-01-01T12:00:00Z");
   const write = (machine: number, text: string, ms = 10): void => output.write(ids[machine] ?? "", (at += ms), text);
   const lines = async (): Promise<readonly string[]> =>
-    (await page.getByRole("log").locator(":scope > div").allInnerTexts()).map((text) => text.replace(/^\S+ /, "").trim());
+    (await page.getByRole("log").locator(":scope > div").allInnerTexts()).map((text) =>
+      text.replace(/^\S+ /, "").trim(),
+    );
   return { page, url, write, lines, ids, service };
 }
 

@@ -82,7 +82,8 @@ describe.runIf(hasEngine)("the commands", () => {
 
   test("logs of Machines that write in turns are in the order of time, also while they are followed, and after a restart of the service", async () => {
     const { data, call, restart } = await running();
-    const script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo turn $i; sleep 0.2; done; sleep 600";
+    const script =
+      "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo turn $i; sleep 0.2; done; sleep 600";
     for (const name of ["ping", "pong"])
       await call("POST", "/apps/web/machines", { name, config: { image, init: { exec: ["/bin/sh", "-c", script] } } });
     const following = spawn(process.execPath, [serviceMain, ...["logs", "web", "--follow", "--data", data]]);
@@ -92,7 +93,9 @@ describe.runIf(hasEngine)("the commands", () => {
       followed.push(line);
       if (followed.length === 40) break;
     }
-    const sorted = followed.toSorted((a, b) => (a.slice(0, 24) < b.slice(0, 24) ? -1 : a.slice(0, 24) > b.slice(0, 24) ? 1 : 0));
+    const sorted = followed.toSorted((a, b) =>
+      a.slice(0, 24) < b.slice(0, 24) ? -1 : a.slice(0, 24) > b.slice(0, 24) ? 1 : 0,
+    );
     expect(followed).toEqual(sorted);
     for (const name of ["ping", "pong"])
       expect(followed.filter((line) => line.includes(`Z ${name} turn`)).map((line) => line.split(" ").at(-1))).toEqual(

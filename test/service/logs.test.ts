@@ -66,7 +66,9 @@ test("following begins with the last lines over all Machines, and continues by t
   for (let i = 0; i < 9; i++) write(i % 3 === 0 ? "two" : "one", `2026-01-01T00:00:00.${i}Z`, `line ${i}`);
   const came = follow("lines=4");
   await expect.poll(() => output.readers).toBe(2);
-  await expect.poll(() => (clock.advance(waitMs), came)).toEqual(["one line 5", "two line 6", "one line 7", "one line 8"]);
+  await expect
+    .poll(() => (clock.advance(waitMs), came))
+    .toEqual(["one line 5", "two line 6", "one line 7", "one line 8"]);
   // The engine delivers those of one Machine first, and they were written later.
   write("one", "2026-01-01T00:00:01.2Z", "third");
   write("one", "2026-01-01T00:00:01.25Z", "fourth");
@@ -83,7 +85,8 @@ test("following begins with the last lines over all Machines, and continues by t
 test("lines of the moment in which following begins are shown once", async () => {
   const { write, follow, clock, output } = await withOutput(["one", "two"]);
   // An engine is asked by milliseconds, so it shows these again.
-  for (const nanoseconds of ["100000001", "100000002", "100000002"]) write("one", `2026-01-01T00:00:00.${nanoseconds}Z`, "same");
+  for (const nanoseconds of ["100000001", "100000002", "100000002"])
+    write("one", `2026-01-01T00:00:00.${nanoseconds}Z`, "same");
   const came = follow("lines=10");
   await expect.poll(() => output.readers).toBe(2);
   write("one", "2026-01-01T00:00:00.100000002Z", "next");
@@ -111,7 +114,10 @@ test("a reader that reads slowly gets every line", async () => {
   const headers = { authorization: `Bearer ${token}` };
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     get(`${url}/local/apps/web/logs?follow=true&lines=0`, { headers, agent: false }, resolve).once("error", reject);
-    void expect.poll(() => output.readers).toBe(1).then(() => write("one", 0, "line 0"), reject);
+    void expect
+      .poll(() => output.readers)
+      .toBe(1)
+      .then(() => write("one", 0, "line 0"), reject);
   });
   afterThisTest(() => void response.destroy());
   const count = 30_000;

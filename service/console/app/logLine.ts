@@ -31,7 +31,8 @@ const timeNames = ["time", "timestamp", "ts", "@timestamp"];
 
 /** A level as a word, or as a number of pino and bunyan. */
 function levelIn(value: unknown): Level | undefined {
-  if (typeof value === "string") return Object.hasOwn(words, value.toLowerCase()) ? words[value.toLowerCase()] : undefined;
+  if (typeof value === "string")
+    return Object.hasOwn(words, value.toLowerCase()) ? words[value.toLowerCase()] : undefined;
   // Other programs count from 0 to 7, in either direction.
   if (typeof value !== "number" || value < 10) return undefined;
   return value >= 50 ? "error" : value >= 40 ? "warn" : value >= 30 ? "info" : "debug";

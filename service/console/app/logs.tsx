@@ -99,9 +99,7 @@ export function Logs({
         </span>
       </div>
       <div class="log" ref={box} tabIndex={0} role="log" aria-label="Log lines">
-        {rows.length === 0 && (
-          <Empty>{lines.length === 0 ? "Nothing was written yet." : noneIs(level, text)}</Empty>
-        )}
+        {rows.length === 0 && <Empty>{lines.length === 0 ? "Nothing was written yet." : noneIs(level, text)}</Empty>}
         {rows.map((row) => (
           <LineOf key={row.number} row={row} isNamed={machine === undefined} />
         ))}

@@ -8,17 +8,47 @@ import { hueOf } from "../../../service/console/hue.ts";
 const json = (value: object) => readLine(JSON.stringify(value));
 
 test.each([
-  [{ level: "error", msg: "lost" }, { level: "error", message: "lost", fields: "" }],
-  [{ level: 30, time: 1, pid: 7, msg: "up", port: 80 }, { level: "info", message: "up", fields: "pid=7 port=80" }],
-  [{ level: 60, message: "dead" }, { level: "error", message: "dead", fields: "" }],
-  [{ level: 40, msg: "w" }, { level: "warn", message: "w", fields: "" }],
-  [{ level: 20, msg: "d" }, { level: "debug", message: "d", fields: "" }],
-  [{ severity: "WARNING", message: "low", a: { b: [1] } }, { level: "warn", message: "low", fields: 'a={"b":[1]}' }],
-  [{ lvl: "dbug", msg: "x" }, { level: undefined, message: "x", fields: "lvl=dbug" }],
+  [
+    { level: "error", msg: "lost" },
+    { level: "error", message: "lost", fields: "" },
+  ],
+  [
+    { level: 30, time: 1, pid: 7, msg: "up", port: 80 },
+    { level: "info", message: "up", fields: "pid=7 port=80" },
+  ],
+  [
+    { level: 60, message: "dead" },
+    { level: "error", message: "dead", fields: "" },
+  ],
+  [
+    { level: 40, msg: "w" },
+    { level: "warn", message: "w", fields: "" },
+  ],
+  [
+    { level: 20, msg: "d" },
+    { level: "debug", message: "d", fields: "" },
+  ],
+  [
+    { severity: "WARNING", message: "low", a: { b: [1] } },
+    { level: "warn", message: "low", fields: 'a={"b":[1]}' },
+  ],
+  [
+    { lvl: "dbug", msg: "x" },
+    { level: undefined, message: "x", fields: "lvl=dbug" },
+  ],
   // Programs that count from 0 to 7 do so in either direction.
-  [{ level: 3, msg: "x" }, { level: undefined, message: "x", fields: "level=3" }],
-  [{ level: "toString", msg: "x" }, { level: undefined, message: "x", fields: "level=toString" }],
-  [{ event: "paid", n: null }, { level: undefined, message: "", fields: "event=paid n=null" }],
+  [
+    { level: 3, msg: "x" },
+    { level: undefined, message: "x", fields: "level=3" },
+  ],
+  [
+    { level: "toString", msg: "x" },
+    { level: undefined, message: "x", fields: "level=toString" },
+  ],
+  [
+    { event: "paid", n: null },
+    { level: undefined, message: "", fields: "event=paid n=null" },
+  ],
 ])("the fields of JSON are read: %j", (line, read) => {
   expect(json(line)).toEqual(read);
 });
@@ -51,7 +81,11 @@ test.each([
 });
 
 test("every line can be read, and a line that is no JSON stays as it is", () => {
-  const texts = fc.oneof(fc.string({ unit: "binary" }), fc.json(), fc.object().map((value) => JSON.stringify(value)));
+  const texts = fc.oneof(
+    fc.string({ unit: "binary" }),
+    fc.json(),
+    fc.object().map((value) => JSON.stringify(value)),
+  );
   fc.assert(
     fc.property(texts, (text) => {
       const { level, message, fields } = readLine(text);
@@ -85,7 +119,12 @@ test("lines wait in bounds while the page is paused, and none is lost without be
         const before = buffer;
         if (one === "pause") buffer = paused(buffer);
         else if (one === "resume") buffer = resumed(buffer, most);
-        else buffer = added(buffer, Array.from({ length: one as number }, () => next++), most);
+        else
+          buffer = added(
+            buffer,
+            Array.from({ length: one as number }, () => next++),
+            most,
+          );
         const { shown, waiting, lost } = buffer;
         expect(shown.length).toBeLessThanOrEqual(most);
         expect(waiting?.length ?? 0).toBeLessThanOrEqual(most);
