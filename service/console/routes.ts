@@ -24,6 +24,8 @@ import { addPage } from "./page.ts";
 import { Pages } from "./pages.ts";
 import { momentQuery, pastMachineView, pastView, type Past } from "./past.ts";
 import { requestsAfter } from "./requests.ts";
+import { rolloutsToSearch, searchQuery, searchView } from "./search.ts";
+import { Stacks } from "./stacks.ts";
 import type { RequestLog } from "./types.ts";
 
 /** The parts of a service that the console shows. */
@@ -64,6 +66,7 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
   const { context, audit, faults, proxy, run, past, mayFault, isValid } = options;
   const changes = new Changes(context);
   const pages = new Pages();
+  const stacks = new Stacks();
   const costly = new Costly(() => context.turns.next());
   const closing = new AbortController();
   app.addHook("preClose", (done) => {
@@ -72,6 +75,7 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
   });
   audit.onAdd((entry) => {
     changes.answered(entry);
+    stacks.hear(entry);
     // The last hit of a fault switches it off.
     if (!faults.none || entry.faults.length > 0) changes.faultsChanged();
   });
@@ -152,6 +156,12 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
   getCostly("more", "requests", requestsQuery, async ({ asker, query }, work): Promise<RequestLog> => {
     const { after, run: known = run } = query;
     return { run, ...(await requestsAfter(audit, asker, known === run ? after : 0, work)) };
+  });
+  get("search", searchQuery, async (asking) => {
+    const { asker, query } = asking;
+    // Waiting for the history is no work for others.
+    const rollouts = await rolloutsToSearch(asker);
+    return shared("more", asking, (work) => searchView(asker, query.q, { audit, stacks, rollouts }, work));
   });
   getCostly("more", "faults", noQuery, ({ request }, work) => faultsView(faults, audit, mayFault(request), work));
 

@@ -259,3 +259,34 @@ export interface Fresh {
 export interface RolloutList {
   readonly rollouts: readonly Rollout[];
 }
+
+/** A result of the search, and where it leads. */
+export interface FoundItem {
+  readonly text: string;
+  /** More about it, to tell it from others. */
+  readonly about: string;
+  /** An App with the query of its view, or one of its Machines; or one of the others. */
+  readonly place: {
+    readonly app?: string;
+    readonly machine?: string;
+    readonly query?: string;
+    readonly cluster?: string;
+    readonly rollout?: string;
+    readonly request?: string;
+    /** Part of the URNs of a stack. */
+    readonly requestsOf?: string;
+    readonly rolloutsOf?: string;
+  };
+}
+
+/** Results of one kind, the best first. */
+export interface FoundGroup {
+  readonly kind: "App" | "Machine" | "hostname" | "cluster" | "rollout" | "stack" | "request";
+  readonly items: readonly FoundItem[];
+  readonly isMore: boolean;
+}
+
+/** The results of a search. */
+export interface SearchView {
+  readonly groups: readonly FoundGroup[];
+}

@@ -39,6 +39,7 @@ const queries: Readonly<Record<string, string>> = {
   "machines.destroy": "?force=true",
   "machines.wait": "?timeout=1",
   "GET /console/events": "?topics=org,requests,faults",
+  "GET /console/api/search": "?q=shop",
 };
 
 /** A request for an operation or a route. */

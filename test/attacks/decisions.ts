@@ -80,6 +80,7 @@ const routes: Readonly<Record<string, readonly string[]>> = {
   "holder read": [
     ...["GET /console/session", "GET /console/events", "GET /local/rollouts", "GET /local/history"],
     ...["GET /console/api/overview", "GET /console/api/requests", "GET /console/api/faults"],
+    "GET /console/api/search",
   ],
   "app change": ["PUT /local/apps/:app_name/rollouts"],
   "app read": [

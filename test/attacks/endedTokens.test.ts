@@ -12,7 +12,8 @@ import { withApp } from "../service/client.ts";
 async function withLogs() {
   const readers = new Set<(text: string) => void>();
   async function* logs(_: unknown, { follow }: LogQuery) {
-    while (follow) {
+    if (!follow) return;
+    for (;;) {
       const text = await new Promise<string>((resolve) => readers.add(resolve));
       yield { time: "2026-01-01T00:00:00Z", machine: "m", stream: "stdout" as const, text };
     }

@@ -54,6 +54,7 @@ export const to = {
   rollouts: "/console/rollouts",
   rollout: (id: string) => `/console/rollouts/${encoded(id)}`,
   requests: "/console/requests",
+  requestsWith: (query: Readonly<Record<string, string>>) => `/console/requests?${new URLSearchParams(query)}`,
   faults: "/console/faults",
   app: (app: string) => `/console/apps/${encoded(app)}`,
   machine: (app: string, id: string) => `/console/apps/${encoded(app)}/machines/${encoded(id)}`,

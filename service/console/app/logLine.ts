@@ -83,7 +83,6 @@ function levelOfText(text: string): Level | undefined {
 }
 
 /** Escape sequences of terminals, which have colours in them. */
-// oxlint-disable-next-line no-control-regex -- they begin with a control character
 const escapes = /\u001b\[[0-9;?]*[A-Za-z]/g;
 
 /** Reads a line. */

@@ -10,6 +10,7 @@ import { FailurePanel } from "./failure.tsx";
 import { now, useLive, who } from "./live.ts";
 import { Logs } from "./logs.tsx";
 import { Empty, Facts, Id, NoView, Problem, Section, State, Table, Tabs, Time } from "./parts.tsx";
+import { MachineRollouts } from "./rollouts.tsx";
 import { Versions } from "./versions.tsx";
 import { bytes, clock, count } from "./words.ts";
 
@@ -116,6 +117,7 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
         name="view"
         tabs={[
           ["events", "Events"],
+          ["rollouts", "Rollouts"],
           ["versions", `Versions ${count(data.versions.length)}`],
           ["logs", "Logs"],
           ["inside", "Processes and memory"],
@@ -123,6 +125,7 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
         ]}
       />
       {view === "events" && <Events view={data} />}
+      {view === "rollouts" && <MachineRollouts app={app} machine={id} />}
       {view === "versions" && <Versions at={at} versions={data.versions} current={machine.version ?? ""} />}
       {view === "logs" && <Logs app={app} machine={id} isReal={canLog} />}
       {view === "inside" && <Inside at={at} app={app} id={id} state={state} />}

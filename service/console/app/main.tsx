@@ -12,6 +12,7 @@ import { keepFocus } from "./dialog.tsx";
 import { Empty, say, spoken } from "./parts.tsx";
 import { RequestsPage } from "./requests.tsx";
 import { RolloutPage, RolloutsPage } from "./rollouts.tsx";
+import { Search, SearchButton } from "./search.tsx";
 import { forgetPageKey } from "./session.ts";
 import { SignIn, enter } from "./signIn.tsx";
 
@@ -113,6 +114,7 @@ function Page(): JSX.Element {
           {isOperator && <Tab href={to.faults}>Faults</Tab>}
           <a href="/docs">API</a>
         </nav>
+        <SearchButton />
         <span class="spring" />
         <span class={`state ${isLive.value ? "good" : "odd"}`} role="status">
           <span aria-hidden="true">{isLive.value ? "●" : "◌"}</span>
@@ -133,6 +135,7 @@ function Page(): JSX.Element {
       <main id="content" tabIndex={-1}>
         <View />
       </main>
+      <Search />
       <div class="toast" role="status" hidden={spoken.value === ""}>
         {spoken.value}
       </div>

@@ -4,7 +4,7 @@ import type { Bar as BarOf, Doing } from "../../history/timeline.ts";
 import type { Rollout, RolloutDetail } from "../../history/history.ts";
 import type { RolloutList } from "../types.ts";
 import { queryOf, to } from "./address.ts";
-import { now, useLive } from "./live.ts";
+import { now, useLive, type Live } from "./live.ts";
 import { Empty, Facts, Filter, Id, NoView, Section, Table, Time } from "./parts.tsx";
 import { RequestTable } from "./requestTable.tsx";
 import { resourceIn } from "./urn.ts";
@@ -85,24 +85,71 @@ function Images({ rollout: { from, to: next } }: { readonly rollout: Rollout }):
   );
 }
 
-/** The rollouts of the organization, or of one App, as a table. */
-export function RolloutTable({ app, text = "" }: { readonly app?: string; readonly text?: string }): JSX.Element {
-  const url = `/local/rollouts?limit=200${app === undefined ? "" : `&app=${encodeURIComponent(app)}`}`;
-  const { data, error } = useLive<RolloutList>(url, ["rollouts"]);
+/** Which rollouts are wanted. */
+interface Wanted {
+  readonly app?: string;
+  /** Id of a Machine of the App. */
+  readonly machine?: string;
+}
+
+/** Reads the rollouts of the organization, of one App, or of one Machine, newest first. */
+function useRollouts({ app, machine }: Wanted): Live<RolloutList> {
+  const query = new URLSearchParams({
+    limit: "200",
+    ...(app === undefined ? {} : { app }),
+    ...(machine === undefined ? {} : { machine }),
+  });
+  return useLive<RolloutList>(`/local/rollouts?${query}`, ["rollouts"]);
+}
+
+/** The resource of a URN, which leads to its requests. */
+export function ResourceOf({ urn }: { readonly urn: string | null }): JSX.Element {
+  const resource = urn === null ? undefined : resourceIn(urn);
+  if (urn === null || !resource) return <span>unknown</span>;
+  const { type, name, stack } = resource;
+  return (
+    <a href={to.requestsWith({ by: urn })} title={urn}>
+      {type} {name}
+      {stack !== undefined && ` of ${stack}`}
+    </a>
+  );
+}
+
+/** The rollouts that changed a Machine, the resource of the latest one, and the requests about the Machine. */
+export function MachineRollouts({ app, machine }: Required<Wanted>): JSX.Element {
+  const { data } = useRollouts({ app, machine });
+  const urn = data?.rollouts.find((one) => one.urn !== null)?.urn ?? null;
+  return (
+    <>
+      <Section
+        title="Rollouts"
+        aside={
+          <>
+            {urn !== null && (
+              <span>
+                by <ResourceOf urn={urn} />
+              </span>
+            )}
+            <a href={to.requestsWith({ text: machine })}>Requests about this Machine</a>
+          </>
+        }
+      >
+        <RolloutTable app={app} machine={machine} />
+      </Section>
+    </>
+  );
+}
+
+/** The rollouts of the organization, of one App, or of one Machine, as a table. */
+export function RolloutTable({ text = "", ...wanted }: Wanted & { readonly text?: string }): JSX.Element {
+  const { data, error } = useRollouts(wanted);
   if (!data) return <p class="faint">{error?.status === 404 ? "The service keeps no history." : "Reading …"}</p>;
   const shown = data.rollouts.filter((one) =>
     `${titleOf(one)} ${one.from} ${one.to} ${one.result ?? "under way"} ${one.urn} ${one.tokenName}`
       .toLowerCase()
       .includes(text.toLowerCase()),
   );
-  if (shown.length === 0)
-    return (
-      <Empty>
-        {text === ""
-          ? "No run of Pulumi has changed Machines yet. Run pulumi up, and watch."
-          : "No rollout is like that."}
-      </Empty>
-    );
+  if (shown.length === 0) return <Empty>{text === "" ? noneOf(wanted) : "No rollout is like that."}</Empty>;
   return (
     <Table
       label="Rollouts"
@@ -141,6 +188,11 @@ export function RolloutTable({ app, text = "" }: { readonly app?: string; readon
     </Table>
   );
 }
+
+const noneOf = ({ machine }: Wanted): string =>
+  machine === undefined
+    ? "No run of Pulumi has changed Machines yet. Run pulumi up, and watch."
+    : "No run of Pulumi has changed this Machine.";
 
 /** The view of all rollouts. */
 export const RolloutsPage = (): JSX.Element => (
@@ -226,7 +278,6 @@ function Axis({ rollout }: { readonly rollout: RolloutDetail }): JSX.Element {
 export function RolloutPage({ id }: { readonly id: string }): JSX.Element {
   const { data, error } = useLive<RolloutDetail>(`/local/rollouts/${encodeURIComponent(id)}`, ["rollouts"]);
   if (!data) return <NoView name="Rollout" error={error} />;
-  const resource = data.urn === null ? undefined : resourceIn(data.urn);
   return (
     <>
       <nav class="crumbs" aria-label="Where this is">
@@ -249,7 +300,7 @@ export function RolloutPage({ id }: { readonly id: string }): JSX.Element {
           ],
           ["Took", data.ended === null ? `${took(endOf(data) - data.began)} so far` : took(data.ended - data.began)],
           ["By", <By key="by" rollout={data} />],
-          ["Resource", resource ? `${resource.type} ${resource.name}` : "unknown"],
+          ["Resource", <ResourceOf key="resource" urn={data.urn} />],
           ["Update", <Id key="update">{data.update}</Id>],
         ]}
       />
