@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { Rollout } from "../history/history.ts";
 import type { Audit } from "../http/audit.ts";
+import { visibleHistory } from "../http/historyRights.ts";
 import type { Asker } from "./ask.ts";
 import type { Work } from "./costly.ts";
 import { inPart, partsOf } from "./parts.ts";
@@ -214,11 +215,11 @@ function stacksIn(heard: readonly Stack[], rollouts: readonly Rollout[], wanted:
 
 /** The newest rollouts that the caller may see; none if the history cannot be read. */
 export async function rolloutsToSearch({ context, caller }: Asker): Promise<readonly Rollout[]> {
-  const { history, store } = context;
+  const { history } = context;
   if (history.isOff) return [];
-  const only = caller.app === null ? undefined : appNameOf(store, caller.app);
+  const visible = visibleHistory(context, caller);
   try {
-    return await history.rollouts({ org: caller.slug, app: only, limit: rolloutsSearched });
+    return await history.rollouts({ org: caller.slug, ...visible, limit: rolloutsSearched });
   } catch (error) {
     context.log.warn({ err: error }, "the search cannot read the rollouts");
     return [];

@@ -4,19 +4,12 @@ import { dirname, join } from "node:path";
 import { existsSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import type { Entry, Sender, Stored } from "./entry.ts";
-import {
-  HistoryStore,
-  type Bounds,
-  type EntryQuery,
-  type Method,
-  type RolloutDetail,
-  type RolloutQuery,
-} from "./historyStore.ts";
+import { HistoryStore, type Bounds, type EntryQuery, type Method, type RolloutDetail } from "./historyStore.ts";
 import type { Answered, Asked } from "./historyWorker.ts";
-import type { Rollout } from "./rollouts.ts";
+import type { Rollout, RolloutQuery } from "./rollouts.ts";
 
-export type { Bounds, EntryQuery, RolloutDetail, RolloutQuery } from "./historyStore.ts";
-export type { Rollout } from "./rollouts.ts";
+export type { Bounds, EntryQuery, RolloutDetail } from "./historyStore.ts";
+export type { Rollout, RolloutQuery } from "./rollouts.ts";
 
 // ASSUMED: the history keeps a million entries and 90 days, in memory the newest ten thousand.
 /** How much is kept by default. */

@@ -3,7 +3,7 @@ import { existsSync, renameSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { keepPrivate } from "../store/privateFile.ts";
 import type { Entry, EventEntry, RequestEntry, Stored } from "./entry.ts";
-import { Rollouts, rolloutTables, type Rollout } from "./rollouts.ts";
+import { Rollouts, rolloutTables, type Rollout, type RolloutQuery } from "./rollouts.ts";
 import { barsOf, type Bar } from "./timeline.ts";
 
 /** How much is kept. */
@@ -22,18 +22,6 @@ export interface EntryQuery {
   /** Milliseconds since 1970. */
   readonly since?: number | undefined;
   readonly after?: number | undefined;
-  readonly limit: number;
-}
-
-/** Which rollouts are wanted, newest first. */
-export interface RolloutQuery {
-  readonly org: string;
-  readonly app?: string | undefined;
-  readonly fleet?: string | undefined;
-  /** Id of a Machine that it concerns. */
-  readonly machine?: string | undefined;
-  /** Only those that began before that moment. */
-  readonly before?: number | undefined;
   readonly limit: number;
 }
 

@@ -30,6 +30,19 @@ export interface Rollout {
   readonly machines: Readonly<Partial<Record<Doing, number>>>;
 }
 
+/** Which rollouts are wanted, newest first. */
+export interface RolloutQuery {
+  readonly org: string;
+  readonly app?: string | undefined;
+  readonly fleet?: string | undefined;
+  /** Id of a Machine that it concerns. */
+  readonly machine?: string | undefined;
+  /** Only those that began before that moment, and not before this one. */
+  readonly before?: number | undefined;
+  readonly since?: number | undefined;
+  readonly limit: number;
+}
+
 /** The tables. */
 export const rolloutTables = `
   CREATE TABLE IF NOT EXISTS rollouts (
@@ -65,9 +78,12 @@ const columns = `id, org, app, fleet, update_id AS "update", urn, token, token_n
 
 const busy: readonly Doing[] = ["updating", "starting", "checks", "rolling back", "destroying"];
 
-/** The id of a rollout: a run of Pulumi changes a fleet, or the plain Machines of an App, once. */
-export const rolloutId = (update: string, app: string, fleet: string | null): string =>
-  [update, app, ...(fleet === null ? [] : [fleet])].join(".");
+/**
+ * The id of a rollout: a run of Pulumi changes a fleet, or the plain Machines of an App, once. Clients choose the id of the run, and an
+ * App of another organization may get the name of one that was deleted, so the organization is a part of it.
+ */
+const rolloutId = (org: string, update: string, app: string, fleet: string | null): string =>
+  [org, update, app, ...(fleet === null ? [] : [fleet])].join(".");
 
 type Row = Omit<Rollout, "machines">;
 
@@ -183,7 +199,7 @@ export class Rollouts {
   #report(entry: RolloutEntry): void {
     const { org, app, fleet, update, at, urn, token, tokenName, strategy, from, to, phase, result, reason } = entry;
     if (app === null || update === null) return;
-    const id = rolloutId(update, app, fleet);
+    const id = rolloutId(org, update, app, fleet);
     this.flush();
     // Another run continues it.
     const others = this.#all<{ id: string; last: number }>(
@@ -233,7 +249,7 @@ export class Rollouts {
     const { machine, name, at, by, app } = event;
     if (by && by.update !== null && app !== null) {
       const fleet = isOfFleet(by.urn) ? event.fleet : null;
-      const open = this.#begun(rolloutId(by.update, app, fleet), fleet, event);
+      const open = this.#begun(rolloutId(event.org, by.update, app, fleet), fleet, event);
       if (open && !open.parts.has(machine)) {
         open.parts.set(machine, { name, doing: "waiting", reason: null });
         open.changed.add(machine);
@@ -333,22 +349,15 @@ export class Rollouts {
   }
 
   /** Of an organization, newest first; of one App or fleet, if they are given. */
-  list(of: {
-    readonly org: string;
-    readonly app?: string | undefined;
-    readonly fleet?: string | undefined;
-    readonly machine?: string | undefined;
-    readonly before?: number | undefined;
-    readonly limit: number;
-  }): Rollout[] {
-    const { org, app, fleet, machine, before = Number.MAX_SAFE_INTEGER, limit } = of;
+  list(of: RolloutQuery): Rollout[] {
+    const { org, app, fleet, machine, before = Number.MAX_SAFE_INTEGER, since = 0, limit } = of;
     const filters = [
       ["app = ?", app],
       ["fleet = ?", fleet],
       ["id IN (SELECT rollout FROM rollout_machines WHERE machine = ?)", machine],
     ].filter((filter): filter is [string, string] => filter[1] !== undefined);
-    const where = ["org = ?", "began < ?", ...filters.map(([sql]) => sql)].join(" AND ");
-    const values = [org, before, ...filters.map(([, value]) => value), limit];
+    const where = ["org = ?", "began < ?", "began >= ?", ...filters.map(([sql]) => sql)].join(" AND ");
+    const values = [org, before, since, ...filters.map(([, value]) => value), limit];
     return this.#all<Row>(
       `SELECT ${columns} FROM rollouts WHERE ${where} ORDER BY began DESC, rowid DESC LIMIT ?`,
       ...values,

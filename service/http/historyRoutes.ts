@@ -7,10 +7,10 @@ import type { Context } from "../context.ts";
 import { results, type Member } from "../history/entry.ts";
 import { refuse } from "../refusal.ts";
 import { appOf } from "../rules/find.ts";
-import type { Caller } from "../rules/rule.ts";
 import { read } from "../validation/read.ts";
 import { rolloutsPath } from "./app.ts";
 import { updateIn, urnIn } from "./audit.ts";
+import { visibleHistory } from "./historyRights.ts";
 
 const text = (most: number) => z.string().max(most);
 const nullable = (most: number) => text(most).nullable().default(null);
@@ -60,19 +60,6 @@ function membersOf({ store }: Context, app: string, fleet: string): readonly Mem
   );
 }
 
-/** The name of the only App that a token may see; undefined if it may see all. */
-function onlyApp({ store }: Context, { app }: Caller): string | undefined {
-  if (app === null) return undefined;
-  return store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", app)?.name ?? "";
-}
-
-/** The App of a query, unless the token may not see it. */
-function visibleApp(context: Context, caller: Caller, wanted: string | undefined): string | undefined {
-  const only = onlyApp(context, caller);
-  if (only !== undefined && wanted !== undefined && wanted !== only) throw refuse(404, "app not found");
-  return only ?? wanted;
-}
-
 /** Adds the routes. Watching must not change what is seen: the request log has none of them. */
 export function addHistoryRoutes(app: FastifyInstance, context: Context): void {
   const { history, clock } = context;
@@ -98,7 +85,7 @@ export function addHistoryRoutes(app: FastifyInstance, context: Context): void {
 
   app.get(rolloutsPath, quiet, async ({ caller, query }: FastifyRequest, reply) => {
     const { app: name, ...rest } = read(rolloutsQuery, query);
-    const rollouts = await history.rollouts({ ...rest, org: caller.slug, app: visibleApp(context, caller, name) });
+    const rollouts = await history.rollouts({ ...rest, org: caller.slug, ...visibleHistory(context, caller, name) });
     return reply.header("cache-control", "no-store").send({ rollouts, now: clock.now() });
   });
 
@@ -107,26 +94,24 @@ export function addHistoryRoutes(app: FastifyInstance, context: Context): void {
     quiet,
     async ({ caller, params }, reply) => {
       const found = await history.rollout(caller.slug, params.rollout_id);
-      const only = onlyApp(context, caller);
-      if (!found || (only !== undefined && found.app !== only)) throw refuse(404, "rollout not found");
+      const { app: only, since } = visibleHistory(context, caller);
+      if (!found || (only !== undefined && found.app !== only) || found.began < since)
+        throw refuse(404, "rollout not found");
       return reply.header("cache-control", "no-store").send({ ...found, now: clock.now() });
     },
   );
 
   app.get("/local/history", quiet, ({ caller, query }, reply) => {
     const { app: name, since, after } = read(historyQuery, query);
-    const of = { org: caller.slug, app: visibleApp(context, caller, name), limit: entriesAtATime };
+    const { app: only, since: earliest } = visibleHistory(context, caller, name);
+    const from = Math.max(earliest, since === undefined ? 0 : Date.parse(since));
+    const of = { org: caller.slug, app: only, since: from, limit: entriesAtATime };
     async function* lines(): AsyncGenerator<string> {
-      for (let from = after; ;) {
-        const found = await history.entries({
-          ...of,
-          after: from,
-          since: since === undefined ? undefined : Date.parse(since),
-        });
+      for (let last = after; ;) {
+        const found = await history.entries({ ...of, after: last });
         if (found.length > 0) yield `${found.map((entry) => JSON.stringify(entry)).join("\n")}\n`;
-        const last = found.at(-1);
-        if (!last || found.length < entriesAtATime) return;
-        from = last.seq;
+        if (found.length < entriesAtATime) return;
+        last = found.at(-1)?.seq ?? last;
       }
     }
     return reply.type("application/x-ndjson").send(Readable.from(lines()));

@@ -91,7 +91,7 @@ function routesOf(
     cluster_id: params["postgres_cluster_id"] ?? "",
     id: "fault-1",
     file: "app.js",
-    rollout_id: "attack.shop",
+    rollout_id: "acme.attack.shop",
   };
   const code = `?type=Machine&id=shop/${params["machine_id"]}`;
   return registered.flatMap(({ method, url, operation }): Asked[] => {

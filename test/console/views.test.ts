@@ -21,7 +21,7 @@ const viewsOf = ({ first, second, cluster, failed }: Awaited<ReturnType<typeof f
   machines: ["/console/apps/shop", "web-iad-5"],
   rollouts: ["/console/apps/shop?view=rollouts", "Fleet web"],
   "all-rollouts": ["/console/rollouts", "Machines of shop"],
-  rollout: ["/console/rollouts/update-1.shop", "prod"],
+  rollout: ["/console/rollouts/personal.update-1.shop", "prod"],
   volumes: ["/console/apps/shop?view=volumes", "10 GB"],
   network: ["/console/apps/shop?view=network", "shop.example.com"],
   secrets: ["/console/apps/shop?view=secrets", "PASSWORD"],

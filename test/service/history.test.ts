@@ -124,7 +124,8 @@ test("the token's name says who it was", async () => {
 });
 
 test("an organization, and a token of one App, see only their own", async () => {
-  const app = await withApp();
+  const clock = new ManualClock();
+  const app = await withApp({ clock });
   const { service, url, call } = app;
   await app.machine();
   await call("POST", "/apps", { name: "other", org_slug: "personal" });
@@ -147,6 +148,38 @@ test("an organization, and a token of one App, see only their own", async () => 
   expect((await report({ ...app, token: "reader" }, "u1", {})).status).toBe(403);
   expect((await report({ ...app, token: "foreign" }, "u1", {})).status).toBe(403);
   expect((await local({ url, token: "wrong" }, "history")).status).toBe(401);
+  // What an App of the same name had before is not its own.
+  clock.advance(1000);
+  await call("DELETE", "/apps/web");
+  clock.advance(1000);
+  await expect.poll(async () => (await call("POST", "/apps", { name: "web", org_slug: "personal" })).status).toBe(201);
+  const again = service.context.store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'web'") ?? { id: "" };
+  service.context.store.writeAtOnce(() => {
+    addToken(service.context.store, "of-web", { slug: "personal", app: again.id, expiresAt: null }, 0);
+  });
+  expect(
+    new Set((await entriesOf({ url, token: "of-web" })).map((one) => one.kind === "request" && one.operation)),
+  ).toEqual(new Set(["apps.create"]));
+  expect(await rolloutsOf({ url, token: "of-web" })).toEqual([]);
+  expect((await local({ url, token: "of-web" }, `rollouts/${rollout}`)).status).toBe(404);
+});
+
+test("an App of another organization with the name and the id of a deleted one's rollout changes nothing of it", async () => {
+  const app = await withApp();
+  const { service, url, call, machines } = app;
+  service.context.store.writeAtOnce(() => {
+    addToken(service.context.store, "foreign", { slug: "acme", expiresAt: null }, 0);
+  });
+  await call("POST", machines, fleetMachine("web-1"), by("u1", "Fleet"));
+  await report(app, "u1", { result: "succeeded" });
+  const before = await rolloutsOf(app);
+  expect((await call("DELETE", "/apps/web")).status).toBe(202);
+  const foreign = caller(url, "foreign");
+  await expect.poll(async () => (await foreign("POST", "/apps", { name: "web", org_slug: "acme" })).status).toBe(201);
+  await foreign("POST", machines, fleetMachine("web-1"), by("u1", "Fleet"));
+  expect((await report({ ...app, token: "foreign" }, "u1", { result: "failed", reason: "no" })).status).toBe(204);
+  expect(await rolloutsOf(app)).toMatchObject([{ id: before[0].id, result: "succeeded", reason: null }]);
+  expect(await rolloutsOf({ url, token: "foreign" })).toMatchObject([{ result: "failed", machines: { healthy: 1 } }]);
 });
 
 test("a rollout that its client reports has its beginning, its Machines, its end and its reason", async () => {
