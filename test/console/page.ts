@@ -40,6 +40,27 @@ export async function withConsole({ service: options = {}, browser: more = {} }:
   return { ...service, page };
 }
 
+/** Chromium drops what it loads when an interface of the computer appears, as those of the containers of other tests do. */
+const networkChanged = "net::ERR_NETWORK_CHANGED";
+
+/** Loads the page again when it could not load a part of itself. What the page reads it reads again by itself. */
+function loadAgainAfterNetworkChanges(page: Page): void {
+  const load = page.goto.bind(page);
+  const goto: Page["goto"] = async (...args) => {
+    try {
+      return await load(...args);
+    } catch (error) {
+      if (!String(error).includes(networkChanged)) throw error;
+      return goto(...args);
+    }
+  };
+  Object.assign(page, { goto });
+  page.on("requestfailed", (request) => {
+    const isPart = request.resourceType() === "script" || request.resourceType() === "stylesheet";
+    if (isPart && request.failure()?.errorText === networkChanged) void page.reload().catch(() => {});
+  });
+}
+
 /** A page that is not signed in yet. */
 export async function openPage({ url }: Pick<TestService, "url">, options: BrowserContextOptions = {}): Promise<Page> {
   browser ??= chromium.connect(inject("browser") ?? "");
@@ -51,8 +72,11 @@ export async function openPage({ url }: Pick<TestService, "url">, options: Brows
     // Others come from the tools of the tests, or are about answers that are no success, which some tests want.
     const isOurs = message.type() === "error" && message.location().url.includes("/console/assets/");
     // Some tests stop the service.
-    if (isOurs && !message.text().endsWith("net::ERR_CONNECTION_REFUSED")) problems.push(message.text());
+    const isExpected =
+      message.text().endsWith("net::ERR_CONNECTION_REFUSED") || message.text().endsWith(networkChanged);
+    if (isOurs && !isExpected) problems.push(message.text());
   });
+  loadAgainAfterNetworkChanges(page);
   page.on("pageerror", (error) => problems.push(error.message));
   page.on("request", (request) => {
     const { origin, protocol } = new URL(request.url());
