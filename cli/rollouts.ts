@@ -1,4 +1,5 @@
 // `pulumi-machines history`: the rollouts that the service of a stack has, newest first.
+import { stackInUrn } from "../api/stackInUrn.ts";
 import { MachinesError } from "../provider/client/errors.ts";
 import { readConfig } from "../provider/client/config.ts";
 import { newClient } from "../provider/client/connect.ts";
@@ -44,7 +45,7 @@ export async function showHistory({ stack, app, limit, json }: HistoryOptions, {
 export async function failedRollouts(stack: string, config: ReadonlyMap<string, string>): Promise<readonly string[]> {
   const settings = readConfig((key) => config.get(key), process.env);
   const { rollouts = [] } = (await newClient(settings, () => {}).rollouts({ limit: 200 })) ?? {};
-  const own = rollouts.filter(({ urn }) => stackIn(urn) === stack);
+  const own = rollouts.filter((one) => stackOf(one) === stack);
   const latest = new Map(own.toReversed().map((one) => [nameOf(one), one]));
   return [...latest.values()]
     .filter(({ result }) => isBad(result))
@@ -63,9 +64,9 @@ const isBad = (result: string | null): boolean =>
   result === "failed" || result === "rolled back" || result === "interrupted";
 
 /** The stack that a URN is of, `project/stack`; undefined if it does not say. */
-export function stackIn(urn: string | null): string | undefined {
-  const [, stack, project] = /^urn:pulumi:(.*?)::(.*?)::/s.exec(urn ?? "") ?? [];
-  return stack === undefined ? undefined : `${project}/${stack}`;
+function stackOf({ urn }: ShownRollout): string | undefined {
+  const found = stackInUrn(urn);
+  return found && `${found.project}/${found.stack}`;
 }
 
 const styleOf = (result: string | null): Style => (isBad(result) ? "bad" : result === "succeeded" ? "good" : "unsure");
@@ -98,7 +99,7 @@ function textOf(rollouts: readonly ShownRollout[], now: Date): string {
     Object.entries(one.machines)
       .map(([doing, n]) => `${n} ${doing}`)
       .join(", "),
-    stackIn(one.urn) ?? one.tokenName ?? one.token,
+    stackOf(one) ?? one.tokenName ?? one.token,
   ]);
   const reasons = rollouts.flatMap((one) =>
     one.reason === null ? [] : [`${nameOf(one)}, ${ago(new Date(one.began).toISOString(), now)}: ${one.reason}`],

@@ -126,8 +126,8 @@ async function lookAt(
   ]);
   const failedUpdate = last?.hasFailed ? last : undefined;
   const drifted = drift ? { drifted: await driftOf(stack) } : {};
-  const told = failedUpdate ? { failedRollouts: await rolloutsIfKnown(stack.name, project) } : {};
-  const common = { stack: stack.name, pending: isUnderWay, updatedAt, failedUpdate, ...told, ...drifted };
+  const failures = failedUpdate ? { failedRollouts: await rolloutsIfKnown(stack.name, project) } : {};
+  const common = { stack: stack.name, pending: isUnderWay, updatedAt, failedUpdate, ...failures, ...drifted };
   if (release === undefined) {
     // The backend also gives a time to a stack that was only created.
     if (last === undefined) return { ...common, updatedAt: undefined, withoutRelease: "undeployed" };

@@ -1,5 +1,5 @@
 // Rollouts of a service that shows them: reports to it, and what it has. It says so in the answers to requests with the header `pulumi-update`; the
-// platform does not, and is told nothing.
+// platform does not, and gets no report.
 import { z } from "zod";
 import { askerHeader } from "./asker.ts";
 import { MachinesError } from "./errors.ts";

@@ -207,7 +207,7 @@ export interface Call {
   readonly progress: (message: string) => void;
   /** Warns the user; the message stays visible after the run. */
   readonly warn: (message: string) => void;
-  /** Removes the secrets that the run knows from a text; undefined where nobody reads such texts. */
+  /** Removes the secrets that the run knows from a text; undefined where no text is reported. */
   readonly hideSecrets?: ((text: string) => string) | undefined;
   /** The parts of the resource that the engine shows and stores as resources of their own, if it can. */
   readonly views?: Views | undefined;

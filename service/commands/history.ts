@@ -7,8 +7,7 @@ import { withTokens } from "../local/orgRequests.ts";
 import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { historyFile } from "../history/history.ts";
-import type { OrgRow } from "../store/rows.ts";
-import { holderOf, requireOrg } from "./holder.ts";
+import { orgsOf } from "./holder.ts";
 import { print } from "./print.ts";
 import { momentOf } from "./moment.ts";
 
@@ -35,13 +34,7 @@ async function ofService(folder: string, { org, app, since }: Omit<Flags, "data"
   });
   const service = await reach(folder);
   try {
-    const { store } = service;
-    const slugs =
-      app !== undefined
-        ? [holderOf(store, { org, app }, folder).slug]
-        : org !== undefined
-          ? [requireOrg(store, org, folder).slug]
-          : store.all<OrgRow>("SELECT slug FROM orgs ORDER BY id").map(({ slug }) => slug);
+    const slugs = orgsOf(service.store, { org, app }, folder);
     await withTokens(service, { name: "history", readOnly: true, lifetimeMs: null }, async ({ tokenOf }) => {
       for (const slug of slugs)
         for await (const line of streamFrom(folder, await tokenOf(slug), `/local/history?${query.toString()}`))

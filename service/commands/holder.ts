@@ -45,3 +45,14 @@ export function holderOf(
     throw new Problem(`the app ${name} belongs to organization ${holder.slug}, not to ${org}`);
   return holder;
 }
+
+/** The organizations that options select: that of the App, the named one, or all. */
+export function orgsOf(
+  store: Store,
+  { org, app }: { readonly org?: string | undefined; readonly app?: string | undefined },
+  folder: string,
+): readonly string[] {
+  if (app !== undefined) return [holderOf(store, { org, app }, folder).slug];
+  if (org !== undefined) return [requireOrg(store, org, folder).slug];
+  return store.all<OrgRow>("SELECT slug FROM orgs ORDER BY id").map(({ slug }) => slug);
+}

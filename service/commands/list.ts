@@ -6,11 +6,9 @@ import { kinds, listAll, type Entry, type Kind } from "../local/listing.ts";
 import { dataFolder } from "../local/options.ts";
 import { withTokens, type SendFor } from "../local/orgRequests.ts";
 import { Problem } from "../local/problem.ts";
-import type { Store } from "../store/database.ts";
-import type { OrgRow } from "../store/rows.ts";
 import { ago } from "./ago.ts";
 import { ownCommand } from "../ownCommand.ts";
-import { holderOf, nearestOr, requireOrg } from "./holder.ts";
+import { nearestOr, orgsOf } from "./holder.ts";
 import { print, printJson, printTable, type Cell } from "./print.ts";
 
 interface Flags {
@@ -173,13 +171,6 @@ function printOverview({ apps, clusters }: Awaited<ReturnType<typeof overview>>,
   process.stderr.write(`${hints.join("\n")}\n`);
 }
 
-/** The scope that the options select. */
-function scopeOf(store: Store, { org, app }: Flags, folder: string): Scope {
-  if (app !== undefined) return { orgs: [holderOf(store, { org, app }, folder).slug], app };
-  if (org !== undefined) return { orgs: [requireOrg(store, org, folder).slug], app };
-  return { orgs: store.all<OrgRow>("SELECT slug FROM orgs ORDER BY id").map(({ slug }) => slug), app };
-}
-
 function kindOf(text: string): Kind {
   const kind = kinds.find((known) => known === text);
   if (kind !== undefined) return kind;
@@ -197,7 +188,7 @@ async function list(named: string | undefined, _: Flags, command: Command): Prom
     throw new Problem(`no service is running for ${folder}; start it with \`${ownCommand("start --detach", folder)}\``);
   const service = await reach(folder);
   try {
-    const scope = scopeOf(service.store, flags, folder);
+    const scope = { orgs: orgsOf(service.store, flags, folder), app: flags.app };
     // The clock of the service may be far ahead, so the tokens do not expire.
     await withTokens(service, { name: "ls", readOnly: true, lifetimeMs: null }, async (send) => {
       if (kind === undefined) {

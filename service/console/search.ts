@@ -1,5 +1,6 @@
 // The search over everything that a caller may see: a few results of each kind, the best first.
 import { z } from "zod";
+import { stackInUrn, type Stack } from "../../api/stackInUrn.ts";
 import type { Rollout } from "../history/history.ts";
 import type { Audit } from "../http/audit.ts";
 import { visibleHistory } from "../http/historyRights.ts";
@@ -7,7 +8,7 @@ import type { Asker } from "./ask.ts";
 import type { Work } from "./costly.ts";
 import { inPart, partsOf } from "./parts.ts";
 import { visibleTo } from "./requests.ts";
-import { stackIn, type Stack, type Stacks } from "./stacks.ts";
+import type { Stacks } from "./stacks.ts";
 import type { FoundGroup, FoundItem, SearchView } from "./types.ts";
 
 /** Results of each kind. */
@@ -183,7 +184,7 @@ function rolloutsIn(rollouts: readonly Rollout[], wanted: string): Best {
   const best = new Best(wanted);
   for (const { id, app, fleet, urn, result, from, to } of rollouts) {
     const title = fleet === null ? `Machines of ${app}` : `${app}/${fleet}`;
-    const stack = stackIn(urn);
+    const stack = stackInUrn(urn);
     const about = [result ?? "under way", to ?? from, stack && nameOf(stack)].filter(Boolean).join(", ");
     best.add({ text: title, about, place: { rollout: id } }, app, fleet ?? "", title, stack ? nameOf(stack) : "", id);
   }
@@ -207,7 +208,7 @@ function stacksIn(heard: readonly Stack[], rollouts: readonly Rollout[], wanted:
   };
   for (const stack of heard) add(stack, "requestsOf", "its requests");
   for (const { urn } of rollouts) {
-    const stack = stackIn(urn);
+    const stack = stackInUrn(urn);
     if (stack) add(stack, "rolloutsOf", "its rollouts");
   }
   return best;
@@ -226,9 +227,6 @@ export async function rolloutsToSearch({ context, caller }: Asker): Promise<read
   }
 }
 
-const appNameOf = (store: Asker["context"]["store"], id: string): string =>
-  store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", id)?.name ?? "";
-
 /** What is searched besides the store. */
 export interface Searched {
   readonly audit: Audit;
@@ -243,7 +241,7 @@ export async function searchView(asker: Asker, wanted: string, searched: Searche
   const apps = await appsOf(asker, work);
   const best = new Best(wanted);
   for (const { name } of apps) best.add({ text: name, about: "", place: { app: name } }, name);
-  const only = caller.app === null ? undefined : appNameOf(context.store, caller.app);
+  const { app: only } = visibleHistory(context, caller);
   const groups = [
     best.group("App"),
     (await machinesIn(asker, apps, wanted, work)).group("Machine"),

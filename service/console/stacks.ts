@@ -1,20 +1,9 @@
 // The stacks whose programs sent requests, for the search: looking through all requests for each letter would take long.
+import { stackInUrn, type Stack } from "../../api/stackInUrn.ts";
 import type { Audited } from "../http/audit.ts";
-
-/** A stack of a project. */
-export interface Stack {
-  readonly project: string;
-  readonly stack: string;
-}
 
 // ASSUMED: of an organization, the search knows the latest 500 stacks that sent requests since the service was started.
 const mostOfOrganization = 500;
-
-/** The stack in a URN of Pulumi; undefined if the URN is not whole. */
-export function stackIn(urn: string | null): Stack | undefined {
-  const [, stack, project] = /^urn:pulumi:(.*?)::(.*?)::/s.exec(urn ?? "") ?? [];
-  return stack === undefined || project === undefined ? undefined : { project, stack };
-}
 
 const appIn = (path: string): string => /^\/v1\/apps\/([^/]+)/.exec(path)?.[1] ?? "";
 
@@ -24,7 +13,7 @@ export class Stacks {
 
   /** Notes who sent a request. */
   hear({ org, urn, path }: Pick<Audited, "org" | "urn" | "path">): void {
-    const found = org === null ? undefined : stackIn(urn);
+    const found = org === null ? undefined : stackInUrn(urn);
     if (org === null || !found) return;
     let known = this.#byOrg.get(org);
     if (!known) this.#byOrg.set(org, (known = new Map()));

@@ -44,6 +44,8 @@ export interface HistoryOptions {
 
 /** What was asked, what happened, and rollouts. */
 export class History {
+  /** Whether nothing is kept. */
+  readonly isOff: boolean;
   readonly #options: HistoryOptions;
   readonly #begun: number;
   #keeper: Keeper | undefined;
@@ -64,9 +66,6 @@ export class History {
     this.isOff = options.bounds === "off";
     this.#begun = options.now();
   }
-
-  /** Whether nothing is kept. */
-  readonly isOff: boolean;
 
   /** Calls back after entries were written, with the organizations that they are about. */
   onStored(stored: (orgs: ReadonlySet<string>) => void): void {
@@ -181,7 +180,7 @@ class InMemory implements Keeper {
 interface WorkerOptions {
   readonly file: string;
   readonly bounds: Bounds;
-  /** Gets what happened that nobody asked about. */
+  /** Gets what happened apart from the answers. */
   readonly notice: (text: string) => void;
   /** The thread has ended by itself. */
   readonly ended: (reason: string) => void;

@@ -42,7 +42,7 @@ const tables = `
   );
 `;
 
-/** Rows that are removed at a time, so that nobody waits for it. */
+/** Rows that are removed at a time: other questions wait meanwhile. */
 const removedAtATime = 200;
 /** Entries of one row. */
 const mostInPack = 500;
@@ -139,8 +139,8 @@ export class HistoryStore {
     if (method === "count") return this.count;
     if (method === "entries") return this.entries(args[0] as EntryQuery);
     const [now, { begun, heard }] = args.slice(method === "rollouts" ? 1 : 2) as [number, Heard];
-    this.settle(now, (update) => heard.get(update) ?? begun);
-    if (method === "rollouts") return this.rollouts(args[0] as RolloutQuery);
+    this.#rollouts.settle(now, (update) => heard.get(update) ?? begun);
+    if (method === "rollouts") return this.#rollouts.list(args[0] as RolloutQuery);
     return this.rollout(args[0] as string, args[1] as string, now);
   }
 
@@ -166,7 +166,8 @@ export class HistoryStore {
       this.#last = last;
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
-      this.#rollouts.undo();
+      // Those in memory have changes that were rolled back.
+      this.#rollouts.read();
       throw error;
     }
   }
@@ -179,11 +180,6 @@ export class HistoryStore {
       .prepare(`DELETE FROM packs WHERE first IN (${oldest}) AND (last <= ? OR last_at < ?)`)
       .run(last - entries, now - ageMs);
     this.#rollouts.prune(last - entries, now - ageMs, mostRollouts);
-  }
-
-  /** Ends the rollouts whose end nobody reports. */
-  settle(now: number, heard: (update: string) => number): void {
-    this.#rollouts.settle(now, heard);
   }
 
   /** Number of entries. */
@@ -210,10 +206,6 @@ export class HistoryStore {
       }
     }
     return found;
-  }
-
-  rollouts(query: RolloutQuery): Rollout[] {
-    return this.#rollouts.list(query);
   }
 
   /** One rollout with its course up to now. */

@@ -11,7 +11,7 @@ export interface Asked {
 
 /** What it answers. */
 export type Answered =
-  /** That something happened which nobody asked about. */
+  /** What happened apart from the answers. */
   | { readonly notice: string }
   | { readonly id: number; readonly answer: unknown }
   | { readonly id: number; readonly error: string };

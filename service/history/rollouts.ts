@@ -1,5 +1,5 @@
 // Rollouts, from what clients report and from what happened to Machines. One by plain Machines is all that one run of Pulumi changed in
-// an App; nobody reports its end, so it ends when all of its Machines are at rest.
+// an App. No client reports its end, so it ends when all of its Machines are at rest.
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { isOfFleet, type Entry, type EventEntry, type RequestEntry, type Result, type RolloutEntry } from "./entry.ts";
 import { barsOf, problemIn, type Doing } from "./timeline.ts";
@@ -114,6 +114,14 @@ interface Open {
   lines: { readonly seq: number; readonly line: string }[];
 }
 
+/** Its columns. */
+type OpenRow = Pick<Open, "id" | "began" | "update" | "app" | "fleet" | "urn" | "last" | "from" | "to" | "backFrom"> & {
+  readonly is_reported: number;
+};
+
+const openRows = `SELECT id, update_id AS "update", app, fleet, urn, began, last, from_image AS "from", to_image AS "to",
+  back_from AS backFrom, is_reported FROM rollouts WHERE ended IS NULL`;
+
 /** The rollouts in the tables. Those that have not ended are in memory too, because most entries are about Machines of none. */
 export class Rollouts {
   readonly #db: DatabaseSync;
@@ -124,7 +132,7 @@ export class Rollouts {
 
   constructor(db: DatabaseSync) {
     this.#db = db;
-    this.#read();
+    this.read();
   }
 
   #prepare(sql: string): StatementSync {
@@ -142,15 +150,13 @@ export class Rollouts {
   }
 
   /** Reads those that have not ended, oldest first: after the start, and after a transaction that failed. */
-  #read(): void {
+  read(): void {
     this.#open.clear();
     this.#ofMachine.clear();
-    const sql = `SELECT id, update_id AS "update", app, fleet, urn, began, last, from_image AS "from", to_image AS "to", back_from AS backFrom, is_reported
-       FROM rollouts WHERE ended IS NULL ORDER BY began, rowid`;
-    for (const row of this.#all<Omit<Open, "isReported"> & { is_reported: number }>(sql)) this.#opened(row);
+    for (const row of this.#all<OpenRow>(`${openRows} ORDER BY began, rowid`)) this.#opened(row);
   }
 
-  #opened({ is_reported, ...row }: Omit<Open, "isReported"> & { is_reported: number }): Open {
+  #opened({ is_reported, ...row }: OpenRow): Open {
     const parts = this.#all<Part & { machine: string }>(
       "SELECT machine, name, doing, reason FROM rollout_machines WHERE rollout = ?",
       row.id,
@@ -171,11 +177,6 @@ export class Rollouts {
   /** Whether one that has not ended has Machines. */
   get hasMachines(): boolean {
     return this.#ofMachine.size > 0;
-  }
-
-  /** Undoes what a transaction that was rolled back has changed. */
-  undo(): void {
-    this.#read();
   }
 
   /** Takes an entry, with its number and its line. */
@@ -229,11 +230,7 @@ export class Rollouts {
   /** Reads a rollout again. */
   #reopen(id: string): Open | undefined {
     this.#forget(id);
-    const [row] = this.#all<Omit<Open, "isReported"> & { is_reported: number }>(
-      `SELECT id, update_id AS "update", app, fleet, urn, began, last, from_image AS "from", to_image AS "to", back_from AS backFrom, is_reported
-       FROM rollouts WHERE id = ? AND ended IS NULL`,
-      id,
-    );
+    const [row] = this.#all<OpenRow>(`${openRows} AND id = ?`, id);
     return row && this.#opened(row);
   }
 
@@ -316,7 +313,7 @@ export class Rollouts {
     }
   }
 
-  /** Ends those whose end nobody reports. `heard` says when a run was heard of last. */
+  /** Ends those whose end no client reports. `heard` says when a run sent its last request. */
   settle(now: number, heard: (update: string) => number): void {
     for (const { id, update, last, isReported, parts } of [...this.#open.values()]) {
       const lately = Math.max(last, heard(update));

@@ -1,5 +1,5 @@
 // The course of a rollout for each of its Machines, from the events.
-import type { EventEntry, Member } from "./entry.ts";
+import type { EventEntry, ExitOf, Member } from "./entry.ts";
 
 /** What a Machine is doing: the words of the timeline. */
 export type Doing =
@@ -45,12 +45,16 @@ export interface Course {
 }
 
 /** How a program ended, in a sentence. */
-export function exitText({ code, signal, oom, error, lines }: NonNullable<EventEntry["exit"]>): string {
+export function exitText({ code, signal, oom, error, lines }: ExitOf): string {
   const last = lines.at(-1)?.trim();
   const how =
     error !== "" ? error : oom ? "out of memory" : signal > 0 ? `killed by signal ${signal}` : `exit code ${code}`;
   return last === undefined || last === "" ? how : `${how}; last words: ${last}`;
 }
+
+/** Whether a program ended by itself with a failure. */
+const hasFailed = (exit: ExitOf | undefined): exit is ExitOf =>
+  exit !== undefined && !exit.requested && (exit.code !== 0 || exit.error !== "");
 
 /** What a Machine does after an event. */
 function doingAfter({ status, type, checks, exit }: EventEntry): Doing {
@@ -70,9 +74,7 @@ function doingAfter({ status, type, checks, exit }: EventEntry): Doing {
     case "destroyed":
       return "destroyed";
     default:
-      return type === "exit" && exit && !exit.requested && (exit.code !== 0 || exit.error !== "")
-        ? "failed"
-        : "stopped";
+      return type === "exit" && hasFailed(exit) ? "failed" : "stopped";
   }
 }
 
@@ -81,7 +83,7 @@ const isOnItsWay = (doing: Doing): boolean => doing === "updating" || doing === 
 /** Why a Machine is not as it should be after an event; null if it is. */
 export function problemIn(event: EventEntry): string | null {
   const { exit, checks, status } = event;
-  if (exit && !exit.requested && (exit.code !== 0 || exit.error !== "")) return exitText(exit);
+  if (hasFailed(exit)) return exitText(exit);
   return status === "started" && checks === "critical" ? "a check is critical" : null;
 }
 

@@ -276,7 +276,7 @@ function note(
     faults: faults ?? noFaults,
     ms: rounded(ms),
     // Only for known callers: anyone could fill the memory with it.
-    urn: caller ? senderOf(request).urn : null,
+    urn: caller ? senderIn(request).urn : null,
     about: aboutIn(about),
   });
   if (caller) tellHistory(context, request, { path, operation, status, ms });
@@ -290,7 +290,7 @@ function note(
 const leavesNoTrace = (operation: string): boolean => mayRead.has(operation) || /^machines\..*Lease$/.test(operation);
 
 /** Who sent a request. */
-const senderOf = (request: FastifyRequest): Sender =>
+const senderIn = (request: FastifyRequest): Sender =>
   (request.sender ??= {
     token: request.caller.id,
     tokenName: request.caller.name,
@@ -303,7 +303,7 @@ function tellHistory({ clock, history }: Context, request: FastifyRequest, answe
   const { operation, path, status, ms } = answered;
   if (history.isOff) return;
   const { id, method, caller, about, params } = request;
-  const { update } = senderOf(request);
+  const { update } = senderIn(request);
   if (update !== null) history.hear(update);
   if (method === "GET" || operation === undefined || leavesNoTrace(operation)) return;
   const { app_name, machine_id } = params as Readonly<Record<string, string | undefined>>;
@@ -314,7 +314,7 @@ function tellHistory({ clock, history }: Context, request: FastifyRequest, answe
     org: caller.slug,
     app: app_name ?? (typeof name === "string" ? name.slice(0, longestPath) : null),
     machine: machine_id ?? null,
-    ...senderOf(request),
+    ...senderIn(request),
     ...{ id, operation, method, path, status, ms: rounded(ms), about: aboutIn(about) },
   });
 }
@@ -390,7 +390,7 @@ async function handle(
   if (input.caller.readOnly && row.method !== "GET" && !mayRead.has(row.id)) throw refuse(403, "unauthorized");
   const change = (): Promise<unknown> =>
     store.write(() => {
-      context.history.sender = context.history.isOff ? undefined : senderOf(request);
+      context.history.sender = context.history.isOff ? undefined : senderIn(request);
       try {
         if (row.lease === "guarded") {
           const machine = machineOf(input);

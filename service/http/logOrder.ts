@@ -1,6 +1,7 @@
 // Puts the lines of several Machines in the order of their time, while they arrive. Engines deliver the lines of each Machine in
 // their order, but those of one Machine may arrive later than those of another.
 import type { LogLine } from "../runtime/runtime.ts";
+import { Heap } from "../time/heap.ts";
 
 // ASSUMED: lines of several Machines are in the order of their time if none arrives more than 300 ms after the others.
 /** A line waits at most that many milliseconds for earlier ones of other Machines. */
@@ -35,8 +36,8 @@ const isBefore = (a: Held<unknown>, b: Held<unknown>): boolean =>
 
 /** Lines that wait for earlier ones. */
 export class LogOrder<L extends LogLine> {
-  /** A heap: the earliest line is the first. */
-  readonly #heap: Held<L>[] = [];
+  /** The earliest line is the first. */
+  readonly #heap = new Heap<Held<L>>(isBefore);
   /** As they arrived; those that are out already are removed later. */
   #queue: Held<L>[] = [];
   #head = 0;
@@ -46,7 +47,7 @@ export class LogOrder<L extends LogLine> {
 
   /** Number of lines that wait. */
   get size(): number {
-    return this.#heap.length;
+    return this.#heap.size;
   }
 
   /** Adds a line that arrived at that time, in milliseconds. */
@@ -56,7 +57,7 @@ export class LogOrder<L extends LogLine> {
     this.#latest.set(line.machine, key);
     const held = { line, key, number: this.#count++, arrived: now, isOut: false };
     this.#queue.push(held);
-    this.#push(held);
+    this.#heap.push(held);
   }
 
   /** Forgets the time of a Machine whose lines have ended. */
@@ -71,7 +72,8 @@ export class LogOrder<L extends LogLine> {
   take(now: number, isAlone = false): L | undefined {
     const oldest = this.#oldest();
     if (!oldest || (!isAlone && now < oldest.arrived + waitMs)) return undefined;
-    const first = this.#pop();
+    const { first } = this.#heap;
+    this.#heap.shift();
     if (first) first.isOut = true;
     return first?.line;
   }
@@ -90,33 +92,5 @@ export class LogOrder<L extends LogLine> {
       this.#head = 0;
     }
     return this.#queue[this.#head];
-  }
-
-  #push(held: Held<L>): void {
-    const heap = this.#heap;
-    let at = heap.length;
-    for (; at > 0; at = (at - 1) >> 1) {
-      const parent = heap[(at - 1) >> 1];
-      if (!parent || isBefore(parent, held)) break;
-      heap[at] = parent;
-    }
-    heap[at] = held;
-  }
-
-  #pop(): Held<L> | undefined {
-    const heap = this.#heap;
-    const [first] = heap;
-    const last = heap.pop();
-    if (!last || last === first) return first;
-    let at = 0;
-    for (;;) {
-      const [left, right] = [heap[2 * at + 1], heap[2 * at + 2]];
-      const [child, place] = left && right && isBefore(right, left) ? [right, 2 * at + 2] : [left, 2 * at + 1];
-      if (!child || isBefore(last, child)) break;
-      heap[at] = child;
-      at = place;
-    }
-    heap[at] = last;
-    return first;
   }
 }

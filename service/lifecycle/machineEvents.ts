@@ -50,8 +50,9 @@ export function tellHistory(
 ): void {
   const { history, store } = context;
   if (history.isOff) return;
-  const { image } = config();
-  const hasChecks = checksOf(config()).length > 0;
+  const configured = config();
+  const { image } = configured;
+  const hasChecks = checksOf(configured).length > 0;
   // Results of checks that a Machine does not have mean nothing.
   const place = type === "checks" && !hasChecks ? undefined : placeOf(context, machine.app);
   if (!place) return;

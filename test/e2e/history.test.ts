@@ -34,7 +34,7 @@ const rollouts = async (app: string): Promise<Shown[]> =>
 
 describe.each(bindings)("%s", (binding) => {
   test("a rollout, one that is rolled back, and plain Machines are in the history, with what belongs to each", async () => {
-    const app = binding === "pulumi-machines" ? "told" : "told-by-the-plugin";
+    const app = binding === "pulumi-machines" ? "rolled" : "rolled-by-the-plugin";
     const stack = new Stack(inject("installed"), app, binding);
     stack.program(program);
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token, app, image: "shop:1" });

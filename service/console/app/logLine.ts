@@ -59,9 +59,9 @@ function readJson(all: Readonly<Record<string, unknown>>): Read {
   const named = first(fields, levelNames);
   const level = named === undefined ? undefined : levelIn(fields.get(named));
   if (named !== undefined && level !== undefined) fields.delete(named);
-  const told = first(fields, messageNames);
-  const message = told === undefined ? "" : shown(fields.get(told));
-  if (told !== undefined) fields.delete(told);
+  const member = first(fields, messageNames);
+  const message = member === undefined ? "" : shown(fields.get(member));
+  if (member !== undefined) fields.delete(member);
   const time = first(fields, timeNames);
   if (time !== undefined) fields.delete(time);
   return { level, message, fields: [...fields].map(([name, value]) => `${name}=${shown(value)}`).join(" ") };

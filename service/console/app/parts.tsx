@@ -7,7 +7,7 @@ import { now, problemOf, type Failure } from "./live.ts";
 import { count, exact, moment, relative } from "./words.ts";
 
 /** A shape for each kind of state: nobody has to know the colours. */
-const shapes: Readonly<Record<string, readonly [shape: string, tone: string]>> = {
+const shapes: Readonly<Record<string, Look>> = {
   started: ["●", "good"],
   passing: ["●", "good"],
   ready: ["●", "good"],
@@ -22,17 +22,32 @@ const shapes: Readonly<Record<string, readonly [shape: string, tone: string]>> =
   cordoned: ["■", "odd"],
 };
 
+/** A shape and a colour, for those who know them, beside the words that say the same. */
+export type Look = readonly [shape: string, tone: string];
+
+/** Words with their shape and colour; `n`: how many there are. */
+export const Sign = ({
+  look: [shape, tone],
+  n,
+  children,
+}: {
+  readonly look: Look;
+  readonly n?: number | undefined;
+  readonly children: ComponentChildren;
+}): JSX.Element => (
+  <span class={`state ${tone}`}>
+    <span aria-hidden="true">{shape}</span>
+    {n === undefined ? "" : `${count(n)} `}
+    {children}
+  </span>
+);
+
 /** A state as a shape, a colour and a word. Any other one is on its way to another. */
-export function State({ of, n }: { readonly of: string; readonly n?: number }): JSX.Element {
-  const [shape, tone] = shapes[of] ?? ["◌", "busy"];
-  return (
-    <span class={`state ${tone}`}>
-      <span aria-hidden="true">{shape}</span>
-      {n === undefined ? "" : `${count(n)} `}
-      {of}
-    </span>
-  );
-}
+export const State = ({ of, n }: { readonly of: string; readonly n?: number }): JSX.Element => (
+  <Sign look={shapes[of] ?? ["◌", "busy"]} n={n}>
+    {of}
+  </Sign>
+);
 
 /** The states of several Machines. */
 export const StateCounts = ({ states }: { readonly states: States }): JSX.Element => (

@@ -6,7 +6,7 @@ import type { Change, ComparedPart, Fields, Fresh, PastPart, PastView } from "..
 import { queryOf, setQuery } from "./address.ts";
 import { Difference } from "./difference.tsx";
 import { now, useLive } from "./live.ts";
-import { Empty, Id, Problem, Section, Table } from "./parts.tsx";
+import { Empty, Id, Problem, Section, Sign, Table } from "./parts.tsx";
 import { count, exact } from "./words.ts";
 
 const parts: readonly (readonly [part: PastPart, title: string, key: string])[] = [
@@ -159,16 +159,13 @@ function Part({
     >
       <Table label={title} columns={["Since then", keyTitle, ...titles, ...(canShow ? [""] : [])]}>
         {rows.map(({ key, change, was, is }) => {
-          const [sign, tone, word] = changes[change];
+          const [shape, tone, word] = changes[change];
           const differs = was && is && configured.some((name) => was[name] !== is[name]);
           const config = differs ? "Configuration differs" : "Configuration";
           return (
             <tr key={key}>
               <td>
-                <span class={`state ${tone}`}>
-                  <span aria-hidden="true">{sign}</span>
-                  {word}
-                </span>
+                <Sign look={[shape, tone]}>{word}</Sign>
               </td>
               <th scope="row">
                 <Id>{key}</Id>

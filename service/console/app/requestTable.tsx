@@ -1,20 +1,14 @@
 // Requests as rows: in the log, in the rollout of an App, and below a fault.
 import type { JSX } from "preact";
 import type { LoggedRequest } from "../types.ts";
-import { Id, Table } from "./parts.tsx";
+import { Id, Sign, Table } from "./parts.tsx";
 import { resourceIn } from "./urn.ts";
 import { clock, exact } from "./words.ts";
 
 /** The status of an answer, in a colour and a word that say what it means. */
 export function Status({ of }: { readonly of: number | null }): JSX.Element {
   if (of === null) return <span class="state bad">▲ closed</span>;
-  const [shape, tone] = of < 400 ? ["●", "good"] : of < 500 ? ["◆", "odd"] : ["▲", "bad"];
-  return (
-    <span class={`state ${tone}`}>
-      <span aria-hidden="true">{shape}</span>
-      {of}
-    </span>
-  );
+  return <Sign look={of < 400 ? ["●", "good"] : of < 500 ? ["◆", "odd"] : ["▲", "bad"]}>{of}</Sign>;
 }
 
 /** The resource of the program that asked. */

@@ -5,13 +5,13 @@ import type { Rollout, RolloutDetail } from "../../history/history.ts";
 import type { RolloutList } from "../types.ts";
 import { queryOf, to } from "./address.ts";
 import { now, useLive, type Live } from "./live.ts";
-import { Empty, Facts, Filter, Id, NoView, Section, Table, Time } from "./parts.tsx";
+import { Empty, Facts, Filter, Id, NoView, Section, Sign, Table, Time, type Look } from "./parts.tsx";
 import { RequestTable } from "./requestTable.tsx";
 import { resourceIn } from "./urn.ts";
-import { clock, count, duration, some } from "./words.ts";
+import { clock, duration, some } from "./words.ts";
 
 /** What Machines do in a rollout: a shape, a colour, and the words, in the order of the legend. */
-const doings: Readonly<Record<Doing, readonly [shape: string, tone: string]>> = {
+const doings: Readonly<Record<Doing, Look>> = {
   waiting: ["○", "calm"],
   updating: ["◌", "busy"],
   starting: ["◍", "busy"],
@@ -27,18 +27,13 @@ const doings: Readonly<Record<Doing, readonly [shape: string, tone: string]>> = 
 
 const names = Object.keys(doings) as Doing[];
 
-function DoingOf({ of, n }: { readonly of: Doing; readonly n?: number }): JSX.Element {
-  const [shape, tone] = doings[of];
-  return (
-    <span class={`state ${tone}`}>
-      <span aria-hidden="true">{shape}</span>
-      {n === undefined ? "" : `${count(n)} `}
-      {of}
-    </span>
-  );
-}
+const DoingOf = ({ of, n }: { readonly of: Doing; readonly n?: number }): JSX.Element => (
+  <Sign look={doings[of]} n={n}>
+    {of}
+  </Sign>
+);
 
-const results: Readonly<Record<string, readonly [shape: string, tone: string]>> = {
+const results: Readonly<Record<string, Look>> = {
   "under way": ["◌", "busy"],
   succeeded: ["●", "good"],
   waiting: ["◐", "odd"],
@@ -48,13 +43,11 @@ const results: Readonly<Record<string, readonly [shape: string, tone: string]>> 
 };
 
 function ResultOf({ rollout: { result, phase } }: { readonly rollout: Rollout }): JSX.Element {
-  const [shape, tone] = results[result ?? "under way"] ?? ["◆", "odd"];
   const words = result ?? (phase === "rolling back" ? "under way, rolling back" : "under way");
   return (
-    <span class={`state ${tone}`}>
-      <span aria-hidden="true">{shape}</span>
+    <Sign look={results[result ?? "under way"] ?? ["◆", "odd"]}>
       {words === "waiting" ? "waits for its promotion" : words}
-    </span>
+    </Sign>
   );
 }
 

@@ -12,10 +12,10 @@ import { page } from "./browser.ts";
 const plain = (words: Words): string =>
   words.map((part) => (typeof part === "string" ? part : `@${part.at / 1000}`)).join("");
 
-type Told = readonly [seconds: number, type: string, status: string, more?: object];
+type Happened = readonly [seconds: number, type: string, status: string, more?: object];
 
-/** Events of a story, which is told oldest first, newest first. */
-function eventsOf(story: readonly Told[]): readonly MachineEvent[] {
+/** The events, newest first, of a story that has the oldest first. */
+function eventsOf(story: readonly Happened[]): readonly MachineEvent[] {
   return story
     .map(([seconds, type, status, more = {}], i) => {
       const { source = "flyd", version = "v1", ...request } = more as Readonly<Record<string, unknown>>;
@@ -34,14 +34,14 @@ const exit = (details: object, restart_count = 0, more: object = {}) => ({
     ...details,
   },
 });
-const born: readonly Told[] = [
+const born: readonly Happened[] = [
   [0, "launch", "created", user],
   [1, "launch", "starting"],
   [2, "start", "started"],
 ];
 /** A Machine that crashes that often, every ten seconds, and is restarted after each crash but the last one. */
-const crashes = (n: number, details: object = {}): readonly Told[] =>
-  Array.from({ length: n }, (_, i): readonly Told[] => [
+const crashes = (n: number, details: object = {}): readonly Happened[] =>
+  Array.from({ length: n }, (_, i): readonly Happened[] => [
     [10 * (i + 1), "exit", i === n - 1 ? "failed" : "stopped", exit({ ...details, restarting: i < n - 1 }, i)],
     ...(i === n - 1
       ? []
@@ -51,7 +51,7 @@ const crashes = (n: number, details: object = {}): readonly Told[] =>
         ] as const)),
   ]).flat();
 
-const examine = (state: string, story: readonly Told[], more: Partial<Examined> = {}) =>
+const examine = (state: string, story: readonly Happened[], more: Partial<Examined> = {}) =>
   failureOf({ state, events: eventsOf(story), checks: [], now: 1000_000, ...more } as Examined);
 const causeOf = (...args: Parameters<typeof examine>): string | undefined => {
   const failure = examine(...args);
@@ -76,7 +76,7 @@ test("a Machine that has failed for good says how, how often and since when, and
 });
 
 test("crashes with different causes are counted together, and those of which no event is kept too", () => {
-  const mixed: readonly Told[] = [
+  const mixed: readonly Happened[] = [
     ...born,
     [10, "exit", "stopped", exit({ exit_code: 1, restarting: true })],
     [11, "restart", "starting", { restart_count: 1 }],
@@ -89,7 +89,7 @@ test("crashes with different causes are counted together, and those of which no 
 });
 
 test("an image that cannot be fetched is the cause, and so is another failure to prepare", () => {
-  const story = (error: string): readonly Told[] => [
+  const story = (error: string): readonly Happened[] => [
     [0, "launch", "created", user],
     [1, "exit", "failed", exit({ exit_code: 127, error })],
   ];
@@ -116,7 +116,7 @@ test("a Machine that crashes again and again says so while it is tried, and for 
 
 test("what someone requested, and what went well, is no failure", () => {
   expect(causeOf("started", born)).toBe(undefined);
-  const stop: readonly Told[] = [
+  const stop: readonly Happened[] = [
     [30, "stop", "stopping", user],
     [31, "exit", "stopped", exit({ requested_stop: true, exit_code: 137 })],
   ];
@@ -124,7 +124,7 @@ test("what someone requested, and what went well, is no failure", () => {
   expect(causeOf("stopped", [...born, [30, "exit", "stopped", exit({ exit_code: 0 })]])).toBe(undefined);
   expect(causeOf("stopped", [...born, [30, "exit", "stopped", exit({})]])).toBe("ended: Exited with code 3 at @30.");
   // A new version begins anew.
-  const updated: readonly Told[] = [
+  const updated: readonly Happened[] = [
     [40, "update", "replacing", { ...user, version: "v2" }],
     [41, "update", "starting", { version: "v2" }],
   ];
@@ -166,7 +166,7 @@ test("the version before is the newest one that was started and did not crash", 
 });
 
 test("each event is a sentence", () => {
-  const story: readonly Told[] = [
+  const story: readonly Happened[] = [
     ...born,
     [14, "exit", "stopped", exit({ restarting: true }, 3)],
     [15, "restart", "starting", { restart_count: 4 }],

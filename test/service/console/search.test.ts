@@ -1,7 +1,8 @@
 // The search: what it finds, in which order, who sees what, and how long others wait.
 import { expect, test } from "vitest";
 import { rankOf } from "../../../service/console/search.ts";
-import { stackIn, Stacks } from "../../../service/console/stacks.ts";
+import { stackInUrn } from "../../../api/stackInUrn.ts";
+import { Stacks } from "../../../service/console/stacks.ts";
 import type { SearchView } from "../../../service/console/types.ts";
 import { ManualClock, type ServiceOptions } from "../../../service/index.ts";
 import { fillWith } from "../../console/many.ts";
@@ -142,5 +143,5 @@ test("the stacks are known from whole URNs, the latest first, in bounds", () => 
   expect(names("personal").length).toBe(500);
   expect(names("acme")).toEqual(["hidden"]);
   for (const one of [null, "machines:index:Machine::web", "…::shop::machines:index:Machine::web"])
-    expect(stackIn(one)).toBe(undefined);
+    expect(stackInUrn(one)).toBe(undefined);
 });
