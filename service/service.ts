@@ -58,6 +58,7 @@ import { firstToken } from "./store/tokenFile.ts";
 import { Tokens } from "./store/tokens.ts";
 import { openVault } from "./store/vault.ts";
 import { FairTurns } from "./time/fairTurns.ts";
+import { Usage } from "./usage/usage.ts";
 import type { Context } from "./context.ts";
 
 /** Options of a service; all are optional. */
@@ -140,6 +141,8 @@ export interface Service {
   readonly audit: Audit;
   /** Counts requests; `limited` is the number of refused ones. */
   readonly rateLimits: RateLimits;
+  /** Measures what runs. */
+  readonly usage: Usage;
   readonly context: Context;
   /** Makes services of Machines reachable on this computer; undefined with a runtime whose Machines cannot be reached. */
   readonly proxy: Proxy | undefined;
@@ -198,6 +201,7 @@ export function createService(options: ServiceOptions = {}): Service {
     });
     const { reach } = context.runtime;
     const proxy: Proxy | undefined = reach && new Proxy(context, reach, authority, folder, proxyLimits(options.proxy));
+    const usage = new Usage(context, proxy?.traffic);
     const token = firstToken(store, folder, {
       ids: context.ids,
       now: clock.now(),
@@ -257,7 +261,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const changes: Changes | undefined =
       sessions &&
       addConsole(app, {
-        ...{ context, audit, faults, proxy, run, past: leading?.past },
+        ...{ context, audit, faults, proxy, usage, run, past: leading?.past },
         mayFault: ({ session }) => session?.isOperator === true && faults.isOpen,
         isValid,
       });
@@ -268,6 +272,7 @@ export function createService(options: ServiceOptions = {}): Service {
       app.log.error({ err: error }, "the clock of this computer was set, and the service cannot follow it yet");
     if (written !== undefined) followSince(context, written).catch(notFollowed);
     context.timers.arm();
+    usage.start();
     const unwatch = clock.onJump((ms) => void followClock(context, ms).catch(notFollowed));
     const notKept = (error: unknown): void => app.log.error({ err: error }, "volumes");
     store.write(() => volumes.keepAll(context)).catch(notKept);
@@ -288,6 +293,7 @@ export function createService(options: ServiceOptions = {}): Service {
       await app.close();
       await leading?.idle?.();
       clearTimeout(giveUp);
+      await usage.close();
       await proxy?.close();
       context.timers.disarm();
       unwatch();
@@ -304,7 +310,7 @@ export function createService(options: ServiceOptions = {}): Service {
       return sessions.code();
     };
     return {
-      ...{ app, token, faults, rateLimits, audit, context, proxy, folder, run, consoleCode },
+      ...{ app, token, faults, rateLimits, usage, audit, context, proxy, folder, run, consoleCode },
       close: () => (closing ??= end()),
     };
   } catch (error) {

@@ -10,6 +10,7 @@ import { refuse } from "../refusal.ts";
 import { read } from "../validation/read.ts";
 import { appOf } from "../rules/find.ts";
 import type { AppRow } from "../store/rows.ts";
+import type { Usage } from "../usage/usage.ts";
 import { appView } from "./app.ts";
 import type { Asker } from "./ask.ts";
 import { Changes } from "./changes.ts";
@@ -26,6 +27,7 @@ import { momentQuery, pastMachineView, pastView, type Past } from "./past.ts";
 import { requestsAfter } from "./requests.ts";
 import { rolloutsToSearch, searchQuery, searchView } from "./search.ts";
 import { Stacks } from "./stacks.ts";
+import { clusterUsage, machineUsage, trafficQuery, trafficUsage, usageQuery } from "./usage.ts";
 import type { RequestLog } from "./types.ts";
 
 /** The parts of a service that the console shows. */
@@ -34,6 +36,7 @@ export interface ConsoleOptions {
   readonly audit: Audit;
   readonly faults: Faults;
   readonly proxy: Proxy | undefined;
+  readonly usage: Usage;
   /** Identifies this run of the service. */
   readonly run: string;
   /** The store at past moments, if it has a log. */
@@ -63,7 +66,7 @@ const requestsQuery = z.strictObject({
 
 /** Adds the console. Returns what must be notified of each commit. */
 export function addConsole(app: FastifyInstance, options: ConsoleOptions): Changes {
-  const { context, audit, faults, proxy, run, past, mayFault, isValid } = options;
+  const { context, audit, faults, proxy, usage, run, past, mayFault, isValid } = options;
   const changes = new Changes(context);
   const pages = new Pages();
   const stacks = new Stacks();
@@ -138,6 +141,15 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
   get(`${ofMachine}/lines`, noQuery, ({ asker, params }) => linesView(asker, machineIn(params)));
   get(`${ofMachine}/versions/:version`, noQuery, ({ asker, params }) =>
     versionView(asker, machineIn(params), params["version"] ?? ""),
+  );
+  get(`${ofMachine}/usage`, usageQuery, ({ asker, params, query }) =>
+    machineUsage(asker, machineIn(params), query.hours, usage),
+  );
+  get("apps/:app_name/usage", trafficQuery, ({ asker, params, query }) =>
+    trafficUsage(asker, params["app_name"] ?? "", query, proxy !== undefined),
+  );
+  get("clusters/:cluster_id/usage", usageQuery, ({ asker, params, query }) =>
+    clusterUsage(asker, params["cluster_id"] ?? "", query.hours),
   );
   if (past) {
     get("apps/:app_name/past", momentQuery, (asking) => {

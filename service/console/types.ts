@@ -2,6 +2,7 @@
 import type { Rollout } from "../history/history.ts";
 import type { Audited } from "../http/audit.ts";
 import type { MachineState } from "../states/machineStates.ts";
+import type { machineFields, trafficFields } from "../usage/series.ts";
 
 /** A topic of changes: the organization, an App, a Machine, a cluster, the request log, the rollouts, or the faults. */
 export type Topic =
@@ -12,6 +13,33 @@ export type Topic =
   | "requests"
   | "rollouts"
   | "faults";
+
+/** What was measured at even times. */
+export interface Courses<F extends string> extends Fresh {
+  /** Milliseconds since 1970. */
+  readonly times: readonly number[];
+  /** Null where nothing was measured. */
+  readonly courses: Readonly<Record<F, readonly (number | null)[]>>;
+}
+
+/** What a Machine has used. */
+export interface MachineUsage extends Courses<keyof typeof machineFields> {
+  /** Whether no program runs in it. */
+  readonly isSimulated: boolean;
+  /** Why nothing is known now, as a sentence; null if it is. */
+  readonly problem: string | null;
+  readonly isRunning: boolean;
+  /** What it may use now: processors, and bytes of memory; null for one that is destroyed. */
+  readonly limits: { readonly cpus: number; readonly memory: number } | null;
+}
+
+/** What the proxy has answered for an App or one of its routes. */
+export interface TrafficUsage extends Courses<keyof typeof trafficFields> {
+  /** The routes with requests, as `https://www.example.com`. */
+  readonly routes: readonly string[];
+  /** Whether there is no proxy. */
+  readonly isSimulated: boolean;
+}
 
 /** The session of a request, as `GET /console/session` answers it. */
 export interface SessionView {

@@ -6,6 +6,7 @@ import { Worker } from "node:worker_threads";
 import type { Entry, Sender, Stored } from "./entry.ts";
 import { HistoryStore, type Bounds, type EntryQuery, type Method, type RolloutDetail } from "./historyStore.ts";
 import type { Answered, Asked } from "./historyWorker.ts";
+import type { Course, CourseQuery, Point } from "./points.ts";
 import type { Rollout, RolloutQuery } from "./rollouts.ts";
 
 export type { Bounds, EntryQuery, RolloutDetail } from "./historyStore.ts";
@@ -105,6 +106,21 @@ export class History {
     return answer as RolloutDetail | undefined;
   }
 
+  /** Adds what was measured at a moment. Points are kept also if there is no history, then in memory. */
+  async addPoints(at: number, points: readonly Point[]): Promise<void> {
+    if (!this.#closing) await this.#ask("addPoints", at, points);
+  }
+
+  /** Names of the series that begin so. */
+  async series(prefix: string): Promise<readonly string[]> {
+    return (await this.#ask("series", prefix)) as readonly string[];
+  }
+
+  /** What was measured of one series. */
+  async course(query: CourseQuery): Promise<Course> {
+    return (await this.#ask("course", query)) as Course;
+  }
+
   /** Number of entries. */
   async count(): Promise<number> {
     return (await this.#ask("count")) as number;
@@ -124,7 +140,7 @@ export class History {
     const { folder, bounds: wanted, failed } = this.#options;
     const bounds = wanted === "off" ? {} : wanted;
     if (this.#keeper) return this.#keeper;
-    if (folder === undefined) return (this.#keeper = new InMemory({ ...boundsInMemory, ...bounds }));
+    if (folder === undefined || this.isOff) return (this.#keeper = new InMemory({ ...boundsInMemory, ...bounds }));
     const file = historyFile(folder);
     // A thread that has ended is replaced by the next one.
     const ended = (reason: string): void => {

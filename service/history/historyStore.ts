@@ -3,6 +3,7 @@ import { existsSync, renameSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { keepPrivate } from "../store/privateFile.ts";
 import type { Entry, EventEntry, RequestEntry, Stored } from "./entry.ts";
+import { Points, pointTables, type CourseQuery, type Point } from "./points.ts";
 import { Rollouts, rolloutTables, type Rollout, type RolloutQuery } from "./rollouts.ts";
 import { barsOf, type Bar } from "./timeline.ts";
 
@@ -55,7 +56,7 @@ const mostRequests = 500;
 const mostRollouts = 20_000;
 
 /** What a history is asked by its service. */
-export type Method = "add" | "entries" | "rollouts" | "rollout" | "count";
+export type Method = "add" | "entries" | "rollouts" | "rollout" | "count" | "addPoints" | "series" | "course";
 
 /** What entries that are added together are about. */
 export interface About {
@@ -102,7 +103,7 @@ function prepared(db: DatabaseSync): DatabaseSync {
     db.exec(
       "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -8000",
     );
-    db.exec(tables + rolloutTables);
+    db.exec(tables + rolloutTables + pointTables);
     return db;
   } catch (error) {
     db.close();
@@ -114,6 +115,7 @@ function prepared(db: DatabaseSync): DatabaseSync {
 export class HistoryStore {
   readonly #db: DatabaseSync;
   readonly #rollouts: Rollouts;
+  readonly #points: Points;
   readonly #insert: StatementSync;
   readonly #bounds: Bounds;
   /** Where a damaged file was moved to; undefined if it was none. */
@@ -127,6 +129,7 @@ export class HistoryStore {
     if (file !== ":memory:") for (const end of ["", "-wal", "-shm"]) keepPrivate(file + end);
     this.#db = db;
     this.#rollouts = new Rollouts(db);
+    this.#points = new Points(db);
     this.#insert = db.prepare("INSERT INTO packs (first, last, last_at, text) VALUES (?, ?, ?, ?)");
     this.#last = (db.prepare("SELECT coalesce(max(last), 0) AS last FROM packs").get() as { last: number }).last;
     this.#bounds = bounds;
@@ -138,6 +141,9 @@ export class HistoryStore {
     if (method === "add") return this.add(args[0] as string, args[1] as About);
     if (method === "count") return this.count;
     if (method === "entries") return this.entries(args[0] as EntryQuery);
+    if (method === "addPoints") return this.#points.add(args[0] as number, args[1] as readonly Point[]);
+    if (method === "series") return this.#points.names(args[0] as string);
+    if (method === "course") return this.#points.course(args[0] as CourseQuery);
     const [now, { begun, heard }] = args.slice(method === "rollouts" ? 1 : 2) as [number, Heard];
     this.#rollouts.settle(now, (update) => heard.get(update) ?? begun);
     if (method === "rollouts") return this.#rollouts.list(args[0] as RolloutQuery);

@@ -42,6 +42,7 @@ const rules = [
   { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: watched },
   { apiGroups: ["networking.k8s.io"], resources: ["ingresses"], verbs: watched },
   { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["create", "patch"] },
+  { apiGroups: ["metrics.k8s.io"], resources: ["pods"], verbs: ["list"] },
   { apiGroups: ["snapshot.storage.k8s.io"], resources: ["volumesnapshots"], verbs: watched },
 ];
 

@@ -26,6 +26,7 @@ import { Recent } from "../store/recent.ts";
 import { hostOf, type PublicPort } from "./routes.ts";
 import { accept, allowsVersion, passOn, versionsOf, type Certificate, type Listener } from "./tcp.ts";
 import { Targets } from "./targets.ts";
+import { Traffic } from "./traffic.ts";
 import type { Scheme, Web } from "./web.ts";
 
 const host = "127.0.0.1";
@@ -37,6 +38,8 @@ export type ProxyPorts = Readonly<Record<Scheme, number>>;
 
 /** A proxy in front of Machines. */
 export class Proxy {
+  /** The requests that it answered. */
+  readonly traffic = new Traffic();
   readonly #context: Context;
   readonly #authority: LocalAuthority;
   readonly #targets: Targets;
@@ -99,6 +102,7 @@ export class Proxy {
     const { Web } = await import("./web.ts");
     const web = new Web({
       targets: this.#targets,
+      traffic: this.traffic,
       ports: () => this.#ports,
       challenges: this.#context.issuer.challenges,
       arrivalOf: (socket) => this.#addresses?.arrivalOf(socket),

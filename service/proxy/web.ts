@@ -9,8 +9,9 @@ import { BadAnswer, forward } from "./forward.ts";
 import { hasBody, malformed, pathOf } from "./malformed.ts";
 import type { Challenges } from "../runtime/certificateIssuer.ts";
 import { answerFor } from "./proofs.ts";
-import { portPart, type Host, type PublicPort } from "./routes.ts";
+import { nameIn, portPart, type Host, type PublicPort } from "./routes.ts";
 import { Unavailable, type Kind, type Target, type Targets } from "./targets.ts";
+import type { Traffic } from "./traffic.ts";
 
 /** How a client speaks to the proxy. */
 export type Scheme = "http" | "https";
@@ -30,6 +31,7 @@ export interface Arrival {
 /** What requests need to know of the proxy. */
 export interface WebHost {
   readonly targets: Targets;
+  readonly traffic: Traffic;
   /** The ports at which the proxy listens. */
   readonly ports: () => Readonly<Record<Scheme, number>>;
   readonly challenges: Challenges | undefined;
@@ -79,6 +81,7 @@ export class Web {
     const asked = this.#asked(request, scheme);
     if ("status" in asked) return answer(response, asked);
     const { port, name } = asked;
+    this.#count(request, response, port.app, scheme, head === undefined);
     const { compress, idle_timeout: idle } = port.options.http_options ?? {};
     if (compress && head === undefined) this.#compress(request as never, response as never, () => {});
     if (idle !== undefined) request.socket.setTimeout(idle * 1000);
@@ -133,6 +136,19 @@ export class Web {
 
   close(): void {
     this.#kept.close();
+  }
+
+  /** Counts the answer to a request of an App, once it has ended. */
+  #count({ headers }: IncomingMessage, response: ServerResponse, app: string, scheme: Scheme, isAnswer: boolean): void {
+    const begun = performance.now();
+    const route = `${scheme}://${nameIn(headers.host ?? "") ?? ""}`;
+    response.once("close", () => {
+      // A client that left before has no answer.
+      const status = response.headersSent ? response.statusCode : 0;
+      const isStream = String(response.getHeader("content-type")).startsWith("text/event-stream");
+      const took = isAnswer && !isStream && status > 0 ? performance.now() - begun : undefined;
+      this.#host.traffic.add({ app, route, status, took });
+    });
   }
 
   /** A Machine that can take the request, as soon as there is one. */

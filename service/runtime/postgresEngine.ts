@@ -74,6 +74,18 @@ export interface SlowQuery {
   readonly mean_ms: number;
 }
 
+/** What a server does now. */
+export interface ServerLoad {
+  /** Connections of clients in a transaction or a query. */
+  readonly active: number;
+  /** All connections of clients. */
+  readonly connections: number;
+  /** How many there may be. */
+  readonly most: number;
+  /** Queries that have run for more than a second. */
+  readonly slow: number;
+}
+
 /** An extension of a database. */
 export interface InstalledExtension {
   readonly database: string;
@@ -151,6 +163,8 @@ export interface PostgresEngine {
   activeQueries(cluster: Cluster, database: string | undefined): Promise<readonly RunningQuery[]>;
   /** The slowest queries of the last `withinMs` milliseconds, slowest first. */
   slowQueries(cluster: Cluster, withinMs: number): Promise<readonly SlowQuery[]>;
+  /** What the server of a ready cluster does now; undefined while it cannot be asked. Omitted by an engine without servers. */
+  load?(cluster: Cluster): Promise<ServerLoad | undefined>;
   /** Measures the size of a cluster, and reports `measured`. */
   measure(cluster: Cluster): void;
   /** Reports `backedUp` or `backupFailed`. */

@@ -170,6 +170,25 @@ export interface Memory {
   readonly availableMb: number;
 }
 
+/** What a Machine uses, as its engine has counted it; a value that the engine does not know is undefined. */
+export interface Usage {
+  /** Identifies the run that the counters belong to: each begins at 0. */
+  readonly run: string;
+  /** When it was read, in milliseconds. Only differences have a meaning. */
+  readonly at: number;
+  /** Seconds of processor time since the beginning. */
+  readonly cpuSeconds?: number | undefined;
+  /** Processors in use now, from an engine that does not count their time. */
+  readonly cpus?: number | undefined;
+  /** Bytes of memory that could not be reclaimed. */
+  readonly memory?: number | undefined;
+  /** Bytes since the beginning. */
+  readonly received?: number | undefined;
+  readonly sent?: number | undefined;
+  readonly read?: number | undefined;
+  readonly written?: number | undefined;
+}
+
 /** The Machine and version of a report. */
 export type About = Pick<Subject, "id" | "version">;
 
@@ -242,6 +261,11 @@ export interface Runtime {
   volumeChanged?(id: string): void;
   /** The reason why it cannot copy volumes, so that there are no snapshots and no forks; undefined if it can. */
   readonly copyProblem?: string | undefined;
+  /**
+   * What the Machines that run use now, by their ids. Omitted by a runtime that runs no programs.
+   * @throws Error with a sentence for the reader of a chart if the engine cannot tell.
+   */
+  usage?(): Promise<ReadonlyMap<string, Usage>>;
   /** What a Machine's program wrote, oldest first. Omitted by a runtime that runs no programs. */
   logs?(machine: Subject, query: LogQuery): AsyncIterable<LogLine>;
   /** Machines or Apps have changed; also their cordons, checks, and the certificates of the App. */

@@ -27,7 +27,7 @@ export const layers = {
     ["context"],
     ["lifecycle"],
     ["rules", "proxy"],
-    ["faults", "hosts", "validation"],
+    ["faults", "hosts", "usage", "validation"],
     ["openapi"],
     ["http"],
     ["console"],

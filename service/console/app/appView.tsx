@@ -11,6 +11,7 @@ import { Empty, Id, NoView, Section, State, StateCounts, Table, Tabs, Time } fro
 import { Past } from "./past.tsx";
 import { Reveal } from "./reveal.tsx";
 import { RolloutTable } from "./rollouts.tsx";
+import { TrafficCharts } from "./usage.tsx";
 import { count, some } from "./words.ts";
 
 /** The view of an App. */
@@ -58,6 +59,7 @@ export function AppPage({ name }: { readonly name: string }): JSX.Element {
           ["volumes", `Volumes ${count(data.volumes.total)}`],
           ["network", `Network ${count(data.addresses.total + data.certificates.total)}`],
           ["secrets", `Secrets ${count(data.secrets.total + data.secretKeys.total)}`],
+          ["usage", "Usage"],
           ["logs", "Logs"],
           ...(hasPast ? [["past", "Past"] as const] : []),
         ]}
@@ -67,6 +69,7 @@ export function AppPage({ name }: { readonly name: string }): JSX.Element {
       {view === "volumes" && <Volumes app={name} view={data} />}
       {view === "network" && <Network app={name} view={data} />}
       {view === "secrets" && <Secrets app={name} view={data} />}
+      {view === "usage" && <TrafficCharts app={name} />}
       {view === "logs" && <Logs app={name} />}
       {view === "past" && hasPast && <Past app={name} />}
     </>

@@ -6,6 +6,7 @@ import { AsCode } from "./code.tsx";
 import { useLive } from "./live.ts";
 import { Empty, Facts, Id, NoView, Section, State, Table, Time } from "./parts.tsx";
 import { Reveal } from "./reveal.tsx";
+import { ClusterCharts } from "./usage.tsx";
 import { bytes, count } from "./words.ts";
 
 /** The view of a cluster. */
@@ -111,6 +112,7 @@ export function ClusterPage({ id }: { readonly id: string }): JSX.Element {
           )}
         </Section>
       )}
+      <ClusterCharts id={id} />
       {slow && <Queries title="Slow queries" queries={slow} none="No slow query in the last day." />}
       {active && <Queries title="Running queries" queries={active} none="No query runs now." />}
     </>

@@ -11,6 +11,7 @@ import { now, useLive, who } from "./live.ts";
 import { Logs } from "./logs.tsx";
 import { Empty, Facts, Id, NoView, Problem, Section, State, Table, Tabs, Time } from "./parts.tsx";
 import { MachineRollouts } from "./rollouts.tsx";
+import { MachineCharts } from "./usage.tsx";
 import { Versions } from "./versions.tsx";
 import { bytes, clock, count } from "./words.ts";
 
@@ -120,6 +121,7 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
           ["rollouts", "Rollouts"],
           ["versions", `Versions ${count(data.versions.length)}`],
           ["logs", "Logs"],
+          ["usage", "Usage"],
           ["inside", "Processes and memory"],
           ...(who.value?.canWrite ? ([["terminal", "Terminal"]] as const) : []),
         ]}
@@ -128,6 +130,7 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
       {view === "rollouts" && <MachineRollouts app={app} machine={id} />}
       {view === "versions" && <Versions at={at} versions={data.versions} current={machine.version ?? ""} />}
       {view === "logs" && <Logs app={app} machine={id} isReal={canLog} />}
+      {view === "usage" && <MachineCharts at={at} topic={`machine:${app}/${id}`} />}
       {view === "inside" && <Inside at={at} app={app} id={id} state={state} />}
       {view === "terminal" && !who.value?.canWrite && (
         <Empty>

@@ -1,9 +1,10 @@
 // The request log, as it grows.
 import type { JSX } from "preact";
-import type { RequestLog } from "../types.ts";
+import { useMemo } from "preact/hooks";
+import type { LoggedRequest, RequestLog } from "../types.ts";
 import { queryOf } from "./address.ts";
 import { Chart } from "./chart.tsx";
-import { useLive, type Growth } from "./live.ts";
+import { now, useLive, type Growth } from "./live.ts";
 import { Choice, Empty, Filter, NoView } from "./parts.tsx";
 import { RequestTable } from "./requestTable.tsx";
 import { count } from "./words.ts";
@@ -18,6 +19,38 @@ const growth: Growth<RequestLog> = {
   add: (known, more) =>
     more.run === known.run ? { ...more, entries: [...known.entries, ...more.entries].slice(-most) } : more,
 };
+
+/** Seconds of the chart. */
+const seconds = 180;
+
+/** Counts of each second: all requests, and those that failed. */
+function countsOf(requests: readonly LoggedRequest[], end: number) {
+  const times = Array.from({ length: seconds }, (_, i) => 1000 * (end - seconds + 1 + i));
+  const [all, failed] = [times.map(() => 0), times.map(() => 0)];
+  for (const { at, status } of requests) {
+    const i = Math.floor(at / 1000) - (end - seconds + 1);
+    if (i < 0 || i >= seconds) continue;
+    all[i] = (all[i] ?? 0) + 1;
+    if (status === null || status >= 400) failed[i] = (failed[i] ?? 0) + 1;
+  }
+  return { times, all, failed };
+}
+
+/** Requests of each second in the last minutes. */
+function RequestChart({ requests }: { readonly requests: readonly LoggedRequest[] }): JSX.Element {
+  const end = Math.floor(now.value / 1000);
+  const { times, all, failed } = useMemo(() => countsOf(requests, end), [requests, end]);
+  return (
+    <Chart
+      label="Requests per second in the last three minutes, and those that failed."
+      times={times}
+      lines={[
+        { name: "requests per second", tone: "busy", values: all },
+        { name: "of them failed", tone: "bad", values: failed },
+      ]}
+    />
+  );
+}
 
 /** The view of the log. */
 export function RequestsPage(): JSX.Element {
@@ -40,7 +73,7 @@ export function RequestsPage(): JSX.Element {
           {count(shown.length)} of the latest {count(all.length)}
         </span>
       </header>
-      <Chart requests={shown} />
+      <RequestChart requests={shown} />
       <div class="filters">
         <Filter name="text" label="Path, operation or request id" />
         <Filter name="by" label="Stack, resource or token" />

@@ -6,6 +6,14 @@ const compact = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 /** `12,345`. */
 export const count = (value: number): string => number.format(value);
 
+/** `0.25`, `12.3`, `1,234`. */
+export const decimal = (value: number): string =>
+  new Intl.NumberFormat("en", { maximumFractionDigits: value < 1 ? 2 : value < 100 ? 1 : 0 }).format(value);
+
+/** A short time as `1.5 ms` or `2 s`. */
+export const milliseconds = (value: number): string =>
+  value < 1000 ? `${decimal(value)} ms` : `${decimal(value / 1000)} s`;
+
 /** `1 Machine`, `2 Machines`. */
 export const some = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`;

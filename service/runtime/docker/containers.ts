@@ -41,6 +41,18 @@ export class Containers {
     return [...new Set(listed.flatMap(({ Labels }) => Labels[labels.machine] ?? []))];
   }
 
+  /** Ids of the containers that run, by Machine. */
+  async running(): Promise<ReadonlyMap<string, string>> {
+    const filters = { label: [`${labels.data}=${this.#dataId}`], status: ["running"] };
+    const listed = await this.#engine.docker.listContainers({ filters });
+    return new Map(
+      listed.flatMap(({ Id, Labels }): [string, string][] => {
+        const machine = Labels[labels.machine];
+        return machine === undefined ? [] : [[machine, Id]];
+      }),
+    );
+  }
+
   /** Removes all containers whose label has a value, also those that run; returns their ids. */
   async remove(label: string, value: string): Promise<string[]> {
     const ids = (await this.#list(label, value)).map(({ Id }) => Id);

@@ -15,6 +15,7 @@ import type {
   RuntimeHost,
   StopRequest,
   Subject,
+  Usage,
 } from "../runtime.ts";
 import { runCommand, processesOf } from "./commands.ts";
 import { containerOptions, filesOf, keepsFiles, labels, memoryLimits } from "./container.ts";
@@ -39,6 +40,7 @@ import { Networks } from "./networks.ts";
 import type { Registries } from "./registries.ts";
 import { listensIn } from "./sockets.ts";
 import { unsupported } from "./unsupported.ts";
+import { usageOf } from "./usage.ts";
 import { DockerVolumes } from "./volumes.ts";
 
 /** Exit codes of a program that cannot be executed, or that is missing. */
@@ -251,6 +253,10 @@ export class DockerDriver implements Driver<ContainerOf> {
 
   async processes(machine: Subject): Promise<readonly Process[]> {
     return processesOf(await this.#current(machine));
+  }
+
+  async usage(): Promise<ReadonlyMap<string, Usage>> {
+    return usageOf(this.#engine, await this.#containers.running());
   }
 
   async #current(machine: Subject): Promise<Dockerode.Container> {

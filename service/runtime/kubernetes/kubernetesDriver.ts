@@ -20,6 +20,7 @@ import type {
   RuntimeHost,
   StopRequest,
   Subject,
+  Usage,
 } from "../runtime.ts";
 import { stopRequest } from "../stopRequest.ts";
 import { allowing, clusterGone, isAnswered, ofCluster, type Cluster } from "./cluster.ts";
@@ -44,6 +45,7 @@ import {
 import { processesOf, sendSignal } from "./processes.ts";
 import { Routes } from "./routes.ts";
 import { unsupported } from "./unsupported.ts";
+import { usageOf } from "./usage.ts";
 import { KubernetesVolumes } from "./volumes.ts";
 import { Watched } from "./watched.ts";
 
@@ -283,6 +285,10 @@ export class KubernetesDriver implements Driver<PodOf> {
 
   async exec(machine: Subject, command: Command): Promise<Outcome | undefined> {
     return answered(runCommand(this.#cluster, this.#running(machine), [...command.words], command));
+  }
+
+  usage(): Promise<ReadonlyMap<string, Usage>> {
+    return usageOf(this.#cluster, this.#host.dataId, this.#host.clock.now());
   }
 
   async processes(machine: Subject): Promise<readonly Process[]> {

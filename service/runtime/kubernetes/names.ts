@@ -54,6 +54,7 @@ export const kinds = {
   snapshot: kind(`${snapshotGroup}/v1`, "VolumeSnapshot", "volumesnapshots"),
   slice: kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
   ingress: kind("networking.k8s.io/v1", "Ingress", "ingresses"),
+  podMetrics: kind("metrics.k8s.io/v1beta1", "PodMetrics", "pods"),
 } as const;
 
 /** The annotation of a claim that says for which node its volume is made. */

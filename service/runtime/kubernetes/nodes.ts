@@ -7,6 +7,8 @@ import { hasEnded } from "./podStatus.ts";
 
 const units: Readonly<Record<string, number>> = {
   m: 1e-3,
+  n: 1e-9,
+  u: 1e-6,
   k: 1e3,
   M: 1e6,
   G: 1e9,

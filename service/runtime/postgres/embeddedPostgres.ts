@@ -17,6 +17,7 @@ import {
   type NewCluster,
   type PostgresEngine,
   type RunningQuery,
+  type ServerLoad,
   type SlowQuery,
 } from "../postgresEngine.ts";
 import { Steps } from "../steps.ts";
@@ -132,6 +133,10 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   slowQueries({ id }: Cluster, withinMs: number): Promise<readonly SlowQuery[]> {
     return this.#ask(id, (admin) => queries.slowQueries(admin, withinMs));
+  }
+
+  async load({ id }: Cluster): Promise<ServerLoad | undefined> {
+    return this.#ready.has(id) ? this.#ask(id, queries.loadOf) : undefined;
   }
 
   measure({ id }: Cluster): void {

@@ -1,6 +1,6 @@
 // What a server says about its queries and its size.
 import type pg from "pg";
-import type { RunningQuery, SlowQuery } from "../postgresEngine.ts";
+import type { RunningQuery, ServerLoad, SlowQuery } from "../postgresEngine.ts";
 import { superuser, visitor } from "./settings.ts";
 
 /** The roles of the service, whose queries are not those of clients. */
@@ -16,6 +16,18 @@ export async function activeQueries(admin: pg.Client, database: string | undefin
     [own, database ?? null],
   );
   return rows.map((row) => ({ ...row, started_at: row.started_at.toISOString().replace(/\.\d+Z$/, "Z") }));
+}
+
+/** What the server does now. */
+export async function loadOf(admin: pg.Client): Promise<ServerLoad | undefined> {
+  const { rows } = await admin.query<ServerLoad>(
+    `SELECT count(*)::int AS connections, current_setting('max_connections')::int AS most,
+            (count(*) FILTER (WHERE state <> 'idle'))::int AS active,
+            (count(*) FILTER (WHERE state = 'active' AND clock_timestamp() - query_start > interval '1 second'))::int AS slow
+       FROM pg_stat_activity WHERE backend_type = 'client backend' AND usename <> ALL ($1)`,
+    [own],
+  );
+  return rows[0];
 }
 
 // ASSUMED: the slowest 50 queries are shown, each with its first 10,000 characters. Clients choose their length.

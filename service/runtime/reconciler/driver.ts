@@ -2,7 +2,17 @@
 // one thing at a time. Everything about one engine is behind this interface.
 import type { SignalName } from "../../../api/signals.ts";
 import type { Listens } from "../probe.ts";
-import type { Exit, FoundImage, LogLine, LogQuery, Runtime, StopRequest, Subject, VolumeSubject } from "../runtime.ts";
+import type {
+  Exit,
+  FoundImage,
+  LogLine,
+  LogQuery,
+  Runtime,
+  StopRequest,
+  Subject,
+  Usage,
+  VolumeSubject,
+} from "../runtime.ts";
 
 /** Something that the engine has for a Machine: a container, a Pod. A driver adds its own fields. */
 export interface Instance {
@@ -89,6 +99,8 @@ export interface Driver<I extends Instance> extends Pick<
   Runtime,
   "name" | "copyProblem" | "problem" | "hasRoom" | "exec" | "processes" | "databasesChanged"
 > {
+  /** {@link Runtime.usage} */
+  usage(): Promise<ReadonlyMap<string, Usage>>;
   /** The engine in messages: `the container engine`. */
   readonly place: string;
   readonly failures: Failures;

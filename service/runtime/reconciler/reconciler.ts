@@ -18,6 +18,7 @@ import type {
   RuntimeHost,
   StopRequest,
   Subject,
+  Usage,
 } from "../runtime.ts";
 import { Steps } from "../steps.ts";
 import { stopRequest } from "../stopRequest.ts";
@@ -156,6 +157,15 @@ export class Reconciler<I extends Instance> implements Runtime {
 
   processes(machine: Subject): Promise<readonly Process[]> {
     return this.#driver.processes(machine);
+  }
+
+  async usage(): Promise<ReadonlyMap<string, Usage>> {
+    const { place, failures } = this.#driver;
+    try {
+      return await this.#driver.usage();
+    } catch (error) {
+      throw new Error(`${place} does not say what Machines use: ${failures.reasonOf(error)}`, { cause: error });
+    }
   }
 
   async *logs({ id }: Subject, query: LogQuery): AsyncGenerator<LogLine> {

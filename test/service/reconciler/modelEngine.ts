@@ -15,6 +15,7 @@ import type {
   RuntimeHost,
   StopRequest,
   Subject,
+  Usage,
   VolumeSubject,
 } from "../../../service/runtime/runtime.ts";
 
@@ -183,6 +184,10 @@ export class ModelDriver implements Driver<ModelInstance> {
         return undefined;
       });
     void look();
+  }
+
+  usage(): Promise<ReadonlyMap<string, Usage>> {
+    return Promise.resolve(new Map());
   }
 
   problem(): undefined {
