@@ -14,7 +14,7 @@ import { Sessions, type ConsoleMode } from "./console/sessions.ts";
 import { addCodeRoutes } from "./console/codeRoutes.ts";
 import { Faults } from "./faults/faults.ts";
 import { hostsOf, type HostParts } from "./hosts.ts";
-import { History, type Bounds } from "./history/history.ts";
+import { History, type Bounds, type SharedOptions } from "./history/history.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
 import { followClock, followSince } from "./lifecycle/clockJump.ts";
@@ -124,6 +124,8 @@ export interface LeadingOptions {
   readonly metrics?: (() => string) | undefined;
   /** The store at past moments, for the console. */
   readonly past?: Past | undefined;
+  /** The history that members share. */
+  readonly history?: SharedOptions | undefined;
   /** What was lost, and is created again here. */
   readonly lost?: Lost | undefined;
   /** Resolves when the requests that were passed are answered. */
@@ -363,6 +365,7 @@ function createContext(parts: Parts): Context {
     bounds: options.history,
     now: () => clock.now(),
     failed: (reason) => log.error({ reason }, "the history"),
+    shared: options.leading?.history,
   });
   const resolver = options.dns === undefined ? undefined : createResolver(options.dns);
   const hosts = hostsOf({ ...parts, timers, resolver, context: () => context });

@@ -1,13 +1,14 @@
 // The history as the service sees it: entries are gathered, and written a moment later by a worker thread. What is asked sees all that
 // was added before.
-import { dirname, join } from "node:path";
-import { existsSync } from "node:fs";
-import { Worker } from "node:worker_threads";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { LogUnavailable, type SharedHistory } from "../replication/log.ts";
 import type { Entry, Sender, Stored } from "./entry.ts";
-import { HistoryStore, type Bounds, type EntryQuery, type Method, type RolloutDetail } from "./historyStore.ts";
-import type { Answered, Asked } from "./historyWorker.ts";
+import type { Bounds, EntryQuery, Method, RolloutDetail } from "./historyStore.ts";
+import { InMemory, InWorker, type Keeper } from "./keeper.ts";
 import type { Course, CourseQuery, Point } from "./points.ts";
 import type { Rollout, RolloutQuery } from "./rollouts.ts";
+import { SentHistory } from "./sharing.ts";
 
 export type { Bounds, EntryQuery, RolloutDetail } from "./historyStore.ts";
 export type { Rollout, RolloutQuery } from "./rollouts.ts";
@@ -19,17 +20,23 @@ const boundsInMemory: Bounds = { ...usualBounds, entries: 10_000 };
 
 /** An entry is written after that many milliseconds. A kill before that loses it. */
 const gatherMs = 50;
+/** It is sent to the other members after that many milliseconds. */
+const sendMs = 500;
+const closingMs = 2000;
 /** Runs of Pulumi whose last request is remembered. */
 const mostHeard = 1000;
 
 /** Name of the file in a data folder. */
 export const historyFile = (folder: string): string => join(folder, "history.db");
 
-/** What does the work. */
-interface Keeper {
-  ask(method: Method, args: readonly unknown[]): Promise<unknown>;
-  close(): Promise<void>;
-}
+/** What keeps the history of a folder; `failed` gets what happened to it. */
+export const historyKeeper = (folder: string, bounds: Partial<Bounds>, failed: (reason: string) => void): Keeper =>
+  new InWorker({
+    file: historyFile(folder),
+    bounds: { ...usualBounds, ...bounds },
+    notice: failed,
+    ended: (reason) => failed(`its thread has ended: ${reason}`),
+  });
 
 /** Options of a history. */
 export interface HistoryOptions {
@@ -41,6 +48,17 @@ export interface HistoryOptions {
   readonly now: () => number;
   /** Gets what could not be written, and why. */
   readonly failed: (reason: string) => void;
+  /** What the leader of several members shares with the others; undefined for a service that is one process. */
+  readonly shared?: SharedOptions | undefined;
+}
+
+/** How a history is shared. */
+export interface SharedOptions {
+  readonly history: SharedHistory;
+  /** The leadership. */
+  readonly epoch: number;
+  /** Resolves when nothing else writes the file. */
+  readonly isFree: Promise<void>;
 }
 
 /** What was asked, what happened, and rollouts. */
@@ -59,6 +77,11 @@ export class History {
   #stored = (_: ReadonlySet<string>): void => {};
   #closing = false;
   readonly #heard = new Map<string, number>();
+  readonly #sent: SentHistory | undefined;
+  /** Resolves when the file has what other leaders have added. */
+  readonly #begin: Promise<void> | undefined;
+  #sendTimer: NodeJS.Timeout | undefined;
+  #sending: Promise<void> | undefined;
   /** Who sent the request whose change is being made; undefined outside of one. */
   sender: Sender | undefined;
 
@@ -66,6 +89,51 @@ export class History {
     this.#options = options;
     this.isOff = options.bounds === "off";
     this.#begun = options.now();
+    const { shared, now } = options;
+    if (!shared || this.isOff) return;
+    const { history, epoch, isFree } = shared;
+    const keeper = (): Keeper => this.#running;
+    this.#sent = new SentHistory({ ...{ keeper, epoch, now }, shared: history, bounds: this.#bounds });
+    this.#begin = this.#beginSharing(this.#sent, isFree);
+  }
+
+  async #beginSharing(sent: SentHistory, isFree: Promise<void>): Promise<void> {
+    await isFree;
+    try {
+      await sent.begin();
+      this.#sendSoon();
+    } catch (error) {
+      this.#options.failed(`what other members have added cannot be read: ${reasonOf(error)}`);
+    }
+  }
+
+  get #bounds(): Bounds {
+    const { folder, bounds } = this.#options;
+    const usual = folder === undefined || this.isOff ? boundsInMemory : usualBounds;
+    return { ...usual, ...(bounds === "off" ? {} : bounds) };
+  }
+
+  #sendSoon(): void {
+    if (this.#closing) return;
+    this.#sendTimer ??= setTimeout(() => {
+      this.#sendTimer = undefined;
+      void this.#send();
+    }, sendMs).unref();
+  }
+
+  /** Sends what the others do not have. */
+  #send(): Promise<void> {
+    this.#sending ??= (async () => {
+      try {
+        await this.#sent?.send();
+      } catch (error) {
+        if (error instanceof LogUnavailable) this.#sendSoon();
+        else this.#options.failed(`it cannot be shared: ${reasonOf(error)}`);
+      } finally {
+        this.#sending = undefined;
+      }
+    })();
+    return this.#sending;
   }
 
   /** Calls back after entries were written, with the organizations that they are about. */
@@ -132,27 +200,27 @@ export class History {
   }
 
   async #ask(method: Method, ...args: unknown[]): Promise<unknown> {
+    if (this.#begin) await this.#begin;
     if (this.#lines.length > 0) void this.#flush();
     return this.#running.ask(method, args);
   }
 
   get #running(): Keeper {
-    const { folder, bounds: wanted, failed } = this.#options;
-    const bounds = wanted === "off" ? {} : wanted;
+    const { folder, failed } = this.#options;
     if (this.#keeper) return this.#keeper;
-    if (folder === undefined || this.isOff) return (this.#keeper = new InMemory({ ...boundsInMemory, ...bounds }));
-    const file = historyFile(folder);
+    if (folder === undefined || this.isOff) return (this.#keeper = new InMemory(this.#bounds));
     // A thread that has ended is replaced by the next one.
     const ended = (reason: string): void => {
       this.#keeper = undefined;
       failed(`its thread has ended: ${reason}`);
     };
-    return (this.#keeper = new InWorker({ file, bounds: { ...usualBounds, ...bounds }, notice: failed, ended }));
+    return (this.#keeper = new InWorker({ file: historyFile(folder), bounds: this.#bounds, notice: failed, ended }));
   }
 
   async #flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    if (this.#begin) await this.#begin;
     const [lines, orgs] = [this.#lines, this.#orgs];
     [this.#lines, this.#orgs] = [[], new Set()];
     if (lines.length === 0) return;
@@ -161,105 +229,26 @@ export class History {
     try {
       await this.#running.ask("add", [lines.join("\n"), about]);
       this.#stored(orgs);
+      if (this.#sent) this.#sendSoon();
     } catch (error) {
-      this.#options.failed(
-        `${lines.length} entries are lost: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      this.#options.failed(`${lines.length} entries are lost: ${reasonOf(error)}`);
     }
   }
 
-  /** Writes what was added, and ends. */
+  /** Writes what was added, sends it to the other members, and ends. */
   async close(): Promise<void> {
     this.#closing = true;
-    await this.#flush();
+    clearTimeout(this.#sendTimer);
+    const ended = async (): Promise<void> => {
+      await this.#flush();
+      await this.#sending;
+      await this.#send();
+    };
+    // A database that does not answer must not keep the leadership from another member.
+    if (this.#sent) await Promise.race([ended(), sleep(closingMs, undefined, { ref: false })]);
+    else await this.#flush();
     await this.#keeper?.close();
   }
 }
 
-/** A history of a service in memory. */
-class InMemory implements Keeper {
-  readonly #store: HistoryStore;
-
-  constructor(bounds: Bounds) {
-    this.#store = new HistoryStore(":memory:", bounds);
-  }
-
-  async ask(method: Method, args: readonly unknown[]): Promise<unknown> {
-    return this.#store.answer(method, args);
-  }
-
-  async close(): Promise<void> {
-    this.#store.close();
-  }
-}
-
-interface WorkerOptions {
-  readonly file: string;
-  readonly bounds: Bounds;
-  /** Gets what happened apart from the answers. */
-  readonly notice: (text: string) => void;
-  /** The thread has ended by itself. */
-  readonly ended: (reason: string) => void;
-}
-
-/** A history in a file, which a worker thread writes. */
-class InWorker implements Keeper {
-  readonly #worker: Worker;
-  readonly #waiting = new Map<number, { resolve: (answer: unknown) => void; reject: (error: Error) => void }>();
-  readonly #ended: Promise<void>;
-  #isClosing = false;
-  #count = 0;
-
-  constructor({ file, bounds, notice, ended }: WorkerOptions) {
-    this.#worker = new Worker(workerFile(), { workerData: { file, bounds }, env: {}, execArgv: [] });
-    this.#worker.unref();
-    this.#worker.on("message", (answered: Answered) => {
-      if ("notice" in answered) return notice(answered.notice);
-      const asked = this.#waiting.get(answered.id);
-      this.#waiting.delete(answered.id);
-      if ("error" in answered) asked?.reject(new Error(answered.error));
-      else asked?.resolve(answered.answer);
-    });
-    let reason = "it was closed";
-    this.#worker.on("error", (error: Error) => (reason = error.message));
-    this.#ended = new Promise((resolve) => {
-      this.#worker.once("exit", () => {
-        for (const { reject } of this.#waiting.values()) reject(new Error(reason));
-        this.#waiting.clear();
-        if (!this.#isClosing) ended(reason);
-        resolve();
-      });
-    });
-  }
-
-  ask(method: Method, args: readonly unknown[]): Promise<unknown> {
-    const id = ++this.#count;
-    return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject });
-      this.#post({ id, method, args });
-    });
-  }
-
-  #post(message: Asked, moved: readonly ArrayBuffer[] = []): void {
-    this.#worker.postMessage(message, moved);
-  }
-
-  async close(): Promise<void> {
-    this.#isClosing = true;
-    this.#worker.ref();
-    this.#post({ id: 0, method: "close", args: [] });
-    await this.#ended;
-  }
-}
-
-/** The file of the worker: beside the command, or from the sources, what the build made. */
-function workerFile(): string {
-  const own = typeof __filename === "string" ? dirname(__filename) : join(dirname(process.argv[1] ?? ""), "history");
-  const found = [join(own, "../history.js"), join(own, "history.js"), join(own, "../dist/service/history.js")].find(
-    (file) => existsSync(file),
-  );
-  if (found !== undefined) return found;
-  throw new Error(
-    "dist/service/history.js is missing: install the package machines-service again, or run `npm run build` in a clone",
-  );
-}
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

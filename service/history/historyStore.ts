@@ -1,6 +1,8 @@
 // The history on the disk: an SQLite file of its own, apart from the store, so that changes do not wait for it.
 import { existsSync, renameSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { gunzipSync, gzipSync } from "node:zlib";
+import type { HistoryPart } from "../replication/log.ts";
 import { keepPrivate } from "../store/privateFile.ts";
 import type { Entry, EventEntry, RequestEntry, Stored } from "./entry.ts";
 import { Points, pointTables, type CourseQuery, type Point } from "./points.ts";
@@ -13,6 +15,14 @@ export interface Bounds {
   readonly entries: number;
   /** Milliseconds. */
   readonly ageMs: number;
+}
+
+/** Where a member's own file is. */
+export interface Position {
+  /** Number of its last entry. */
+  readonly last: number;
+  /** The last one that the shared history is known to have. */
+  readonly sent: number;
 }
 
 /** Which entries are wanted. */
@@ -41,12 +51,17 @@ const tables = `
   CREATE TABLE IF NOT EXISTS packs (
     first INTEGER PRIMARY KEY, last INTEGER NOT NULL, last_at INTEGER NOT NULL, text TEXT NOT NULL
   );
+  -- The last entry that the history of several members is known to have.
+  CREATE TABLE IF NOT EXISTS shared (id INTEGER PRIMARY KEY CHECK (id = 1), sent INTEGER NOT NULL);
 `;
 
 /** Rows that are removed at a time: other questions wait meanwhile. */
 const removedAtATime = 200;
 /** Entries of one row. */
 const mostInPack = 500;
+/** Packs that are sent to other members together, and the characters of their texts. */
+const mostSentPacks = 200;
+const mostSentText = 2_000_000;
 /** Entries between two looks at the bounds. */
 const lookEvery = 1000;
 /** Bars and requests of one rollout that are shown, and the entries that are read for them. */
@@ -56,7 +71,20 @@ const mostRequests = 500;
 const mostRollouts = 20_000;
 
 /** What a history is asked by its service. */
-export type Method = "add" | "entries" | "rollouts" | "rollout" | "count" | "addPoints" | "series" | "course";
+export type Method =
+  | "add"
+  | "entries"
+  | "rollouts"
+  | "rollout"
+  | "count"
+  | "addPoints"
+  | "series"
+  | "course"
+  | "position"
+  | "unsent"
+  | "sent"
+  | "receive"
+  | "forget";
 
 /** What entries that are added together are about. */
 export interface About {
@@ -76,6 +104,11 @@ interface Heard {
 interface Pack {
   readonly first: number;
   readonly text: string;
+}
+
+interface SentPack extends Pack {
+  readonly last: number;
+  readonly at: number;
 }
 
 /** A member as JSON has it. */
@@ -144,6 +177,11 @@ export class HistoryStore {
     if (method === "addPoints") return this.#points.add(args[0] as number, args[1] as readonly Point[]);
     if (method === "series") return this.#points.names(args[0] as string);
     if (method === "course") return this.#points.course(args[0] as CourseQuery);
+    if (method === "position") return this.position;
+    if (method === "unsent") return this.partAfter(this.position.sent);
+    if (method === "sent") return this.#noteSent(args[0] as number);
+    if (method === "receive") return this.receive(args[0] as readonly HistoryPart[]);
+    if (method === "forget") return this.forget(args[0] as number);
     const [now, { begun, heard }] = args.slice(method === "rollouts" ? 1 : 2) as [number, Heard];
     this.#rollouts.settle(now, (update) => heard.get(update) ?? begun);
     if (method === "rollouts") return this.#rollouts.list(args[0] as RolloutQuery);
@@ -173,6 +211,66 @@ export class HistoryStore {
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
       // Those in memory have changes that were rolled back.
+      this.#rollouts.read();
+      throw error;
+    }
+  }
+
+  /** Where this file is. */
+  get position(): Position {
+    const row = this.#db.prepare("SELECT sent FROM shared").get() as { sent: number } | undefined;
+    return { last: this.#last, sent: row?.sent ?? 0 };
+  }
+
+  #noteSent(sent: number): void {
+    this.#db
+      .prepare("INSERT INTO shared (id, sent) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET sent = excluded.sent")
+      .run(sent);
+  }
+
+  /** The next entries after a number; undefined if there are none. */
+  partAfter(after: number): Omit<HistoryPart, "epoch"> | undefined {
+    const packs = this.#db
+      .prepare("SELECT first, last, last_at AS at, text FROM packs WHERE first > ? ORDER BY first LIMIT ?")
+      .all(after, mostSentPacks) as Iterable<unknown> as readonly SentPack[];
+    let size = 0;
+    const some = packs.filter((pack, i) => i === 0 || (size += pack.text.length) < mostSentText);
+    const [first, last] = [some[0], some.at(-1)];
+    if (!first || !last) return undefined;
+    const bytes = gzipSync(some.map(({ text }) => text).join("\n"), { level: 1 });
+    return { first: first.first, last: last.last, at: last.at, bytes };
+  }
+
+  /** Adds what other leaders have sent, in order, with their numbers. */
+  receive(parts: readonly HistoryPart[]): void {
+    for (const { first, last, at, bytes } of parts) {
+      if (last <= this.#last) continue;
+      const lines = gunzipSync(bytes).toString().split("\n");
+      // What comes before is older than what is kept, or is here already.
+      const known = Math.max(0, this.#last - first + 1);
+      this.#last = first + known - 1;
+      // Noted before: entries of another leader must not be taken for its own that others do not have.
+      this.#noteSent(last);
+      this.add(lines.slice(known).join("\n"), { at, isOfUpdate: true });
+    }
+  }
+
+  /** Removes the entries after a number, and what followed from them. */
+  forget(after: number): void {
+    this.#db.exec("BEGIN IMMEDIATE");
+    try {
+      this.#db.prepare("DELETE FROM packs WHERE first > ?").run(after);
+      this.#rollouts.clear();
+      const packs = this.#db.prepare("SELECT first, text FROM packs ORDER BY first").iterate();
+      for (const { first, text } of packs as Iterable<unknown> as Iterable<Pack>) {
+        for (const [i, line] of text.split("\n").entries())
+          this.#rollouts.add(JSON.parse(line) as Entry, first + i, line);
+        this.#rollouts.flush();
+      }
+      this.#db.exec("COMMIT");
+      this.#last = after;
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
       this.#rollouts.read();
       throw error;
     }

@@ -135,6 +135,12 @@ export class Rollouts {
     this.read();
   }
 
+  /** Removes all of them. */
+  clear(): void {
+    this.#db.exec("DELETE FROM rollouts");
+    this.read();
+  }
+
   #prepare(sql: string): StatementSync {
     let found = this.#statements.get(sql);
     if (!found) this.#statements.set(sql, (found = this.#db.prepare(sql)));

@@ -11,6 +11,8 @@ import { memberMetrics } from "../http/memberMetrics.ts";
 import { addChangesRoute } from "../http/changesRoute.ts";
 import type { MemberKey } from "../http/memberKey.ts";
 import { memberKeyOf } from "./commandStore.ts";
+import { historyKeeper } from "../history/history.ts";
+import { FollowedHistory } from "../history/sharing.ts";
 import { answerWith, Front } from "../http/front.ts";
 import { positionOf } from "../replication/changes.ts";
 import { LeaderLog } from "../replication/leaderLog.ts";
@@ -82,6 +84,8 @@ class MemberProcess {
   #created: Created | undefined;
   #admin: Admin | undefined;
   readonly #past: PastStores;
+  /** The history that others write; undefined if none is kept. */
+  readonly #followed: FollowedHistory | undefined;
   #proxyPorts: Running["proxy"];
   #repeated: readonly NodeJS.Timeout[] = [];
   #measured = { endSeq: 0, logBytes: 0, snapshots: 0 };
@@ -103,6 +107,7 @@ class MemberProcess {
     const { runtime = "simulated", store: url = "", keyFile = "" } = plan.options;
     const failed = (error: unknown): void => this.#say("no past moment could be written", { err: String(error) });
     this.#past = new PastStores({ ...{ log: joined.log, url, keyFile, failed }, folder: join(plan.folder, "past") });
+    this.#followed = followHistory(plan, joined.log, (reason) => this.#say("the history of the members", { reason }));
     this.#front = new Front({
       limits: connectionLimits({}, runtime !== "simulated"),
       tls: plan.tls,
@@ -183,6 +188,7 @@ class MemberProcess {
         metrics: () => this.#metrics(),
         past: this.#past,
         lost: place.lost,
+        history: { history: log, epoch, isFree: this.#followed?.close() ?? Promise.resolve() },
       },
     });
     passedOn();
@@ -385,6 +391,12 @@ class MemberProcess {
     const error = "no member of the service leads";
     answerWith(response, 503, JSON.stringify({ error, ...standing }), { "retry-after": "1" });
   }
+}
+
+/** Follows the history, as far as it is kept. */
+function followHistory({ folder, history }: Plan, log: Log, failed: (reason: string) => void) {
+  if (history === "off") return undefined;
+  return new FollowedHistory(historyKeeper(folder, history, failed), log, failed);
 }
 
 const printError = (text: string): void => void process.stderr.write(`machines-service: ${text}\n`);

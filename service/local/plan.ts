@@ -34,6 +34,8 @@ export interface Plan {
   readonly log: Log;
   /** For how many milliseconds the log of several members is kept. */
   readonly keepMs: number;
+  /** How much history is kept. */
+  readonly history: NonNullable<ServiceOptions["history"]>;
   /** Creates the service, once, with further options. Connects to what runs its Machines. */
   create(more?: Partial<ServiceOptions>): Promise<Created>;
 }
@@ -110,7 +112,7 @@ export async function planOf(options: StartOptions): Promise<Plan> {
     });
     return { service, closeTracing: async () => tracing?.close() };
   };
-  return { options, folder, address, admin, ports, tls, log, keepMs, create };
+  return { options, folder, address, admin, ports, tls, log, keepMs, history, create };
 }
 
 const ofDocker = ["registries", "capabilities", "reach"] as const;

@@ -5,10 +5,19 @@ import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { historyFile, usualBounds } from "../history/history.ts";
+import { HistoryStore } from "../history/historyStore.ts";
 import { readUntil } from "../replication/catchUp.ts";
 import { DoesNotApply, emptyEntry } from "../replication/changes.ts";
 import { identityBytes, storedIdentity, type Identity } from "../replication/identity.ts";
-import type { Contents, Leadership, Log, Member } from "../replication/log.ts";
+import {
+  partsOfHistory,
+  type Contents,
+  type HistoryPart,
+  type Leadership,
+  type Log,
+  type Member,
+} from "../replication/log.ts";
 import { entryAt, firstMoment } from "../replication/moments.ts";
 import { logSchema } from "../replication/postgresLog.ts";
 import { LocalAuthority } from "../runtime/localAuthority.ts";
@@ -52,7 +61,8 @@ export async function moveIntoStore(folder: string, { url, key }: StoreAddress):
     try {
       const { bytes } = await snapshotOfStore(file, { epoch: 0, seq: firstEntry });
       const last = { epoch: 0, seq: firstEntry, schema, bytes: await emptyEntry() };
-      const contents = { identity: identityBytes(identityIn(folder)), place: undefined, last, snapshot: bytes };
+      const identity = identityBytes(identityIn(folder));
+      const contents = { ...{ identity, place: undefined, last, snapshot: bytes }, history: historyIn(folder) };
       if (!(await log.replaceAll(0, contents)))
         throw new Problem(
           `--store: the database has the data of a service already; drop its schema ${logSchema}, or use another database`,
@@ -78,9 +88,10 @@ export async function moveOutOfStore(folder: string, { url, key }: StoreAddress)
     await asOnlyLeader(log, async (epoch) => {
       const { seq } = await log.end();
       await writeFolder(folder, log, seq, identity);
+      await writeHistory(folder, log);
       const { last, snapshot } = await endOf(log);
       const moved = identityBytes({ ...identity, movedTo: folder });
-      await replaceAsLeader(log, epoch, { identity: moved, place: undefined, last, snapshot });
+      await replaceAsLeader(log, epoch, { identity: moved, place: undefined, last, snapshot, history: [] });
     });
   } finally {
     await log.close();
@@ -114,7 +125,8 @@ export async function rotateKey({ url, key }: StoreAddress, next: Uint8Array): P
     const identity = await requireIdentity(log);
     await asOnlyLeader(log, async (epoch) => {
       const [{ last, snapshot }, place] = [await endOf(log), await log.place()];
-      await replaceAsLeader(renewed, epoch, { identity: identityBytes(identity), place, last, snapshot });
+      const history = partsOfHistory(log);
+      await replaceAsLeader(renewed, epoch, { identity: identityBytes(identity), place, last, snapshot, history });
     });
   } finally {
     await log.close();
@@ -198,6 +210,28 @@ async function writeFolder(folder: string, log: Log, seq: number, { files }: Ide
     throw error instanceof DoesNotApply ? new Problem(`--store: the log cannot be read: ${error.message}`) : error;
   } finally {
     lock.release();
+  }
+}
+
+/** The history in a folder, whose service is stopped. */
+function* historyIn(folder: string): Generator<HistoryPart> {
+  const file = historyFile(folder);
+  if (!existsSync(file)) return;
+  const store = new HistoryStore(file, usualBounds);
+  try {
+    for (let part = store.partAfter(0); part; part = store.partAfter(part.last)) yield { ...part, epoch: 0 };
+  } finally {
+    store.close();
+  }
+}
+
+/** Writes the history of a store into a folder. */
+async function writeHistory(folder: string, log: Log): Promise<void> {
+  const store = new HistoryStore(historyFile(folder), usualBounds);
+  try {
+    for await (const part of partsOfHistory(log)) store.receive([part]);
+  } finally {
+    store.close();
   }
 }
 

@@ -63,7 +63,7 @@ export interface Leadership {
   readonly leaseMs: number;
 }
 
-/** The end of a log. */
+/** The end of a log or a history. */
 export interface End {
   /** Number of the last entry; 0 if there is none. */
   readonly seq: number;
@@ -104,6 +104,8 @@ export interface Contents {
   /** Its only entry, which the snapshot contains. */
   readonly last: Entry;
   readonly snapshot: Uint8Array;
+  /** The parts of its history, in order. */
+  readonly history: Iterable<HistoryPart> | AsyncIterable<HistoryPart>;
 }
 
 /** What members know of each other and of their data, beside the log itself. */
@@ -126,11 +128,46 @@ export interface Members {
   removeMember(address: string): Promise<boolean>;
 }
 
+/** A part of the history of the service: entries that follow each other. */
+export interface HistoryPart {
+  /** Numbers of its first and its last entry. */
+  readonly first: number;
+  readonly last: number;
+  /** When the last one happened, in milliseconds since 1970 by the clock of its leader. */
+  readonly at: number;
+  /** The leadership that added it. */
+  readonly epoch: number;
+  readonly bytes: Uint8Array;
+}
+
+/** The history that members share beside the log. It follows the log by a moment, so a leader that is killed may leave out its end. */
+export interface SharedHistory {
+  /** Its last entry, and the leadership that added it. */
+  historyEnd(): Promise<End>;
+  /** Adds a part after the last one, once. False if a later leadership exists: it was not added, and never will be. */
+  addHistory(part: HistoryPart): Promise<boolean>;
+  /** The parts that have entries after a number, in order: at most a few megabytes of them. */
+  readHistory(after: number): Promise<readonly HistoryPart[]>;
+  /** Removes the parts whose entries are up to `last` or before a moment, except for the last part. */
+  trimHistory(last: number, before: number): Promise<void>;
+}
+
+/** All parts of a history, in order. */
+export async function* partsOfHistory(shared: Pick<SharedHistory, "readHistory">): AsyncGenerator<HistoryPart> {
+  for (let after = 0; ;) {
+    const parts = await shared.readHistory(after);
+    yield* parts;
+    const last = parts.at(-1)?.last;
+    if (last === undefined) return;
+    after = last;
+  }
+}
+
 /**
  * A log that all members share. Every method rejects with {@link LogUnavailable} when the log does not answer; nothing else makes
  * `append`, `renew` and `release` fail: that a later leadership exists is an answer.
  */
-export interface Log extends Members {
+export interface Log extends Members, SharedHistory {
   /** The latest leadership; undefined before the first. */
   leadership(): Promise<Leadership | undefined>;
   /**

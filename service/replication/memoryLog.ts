@@ -4,6 +4,7 @@ import type {
   End,
   Entry,
   Extent,
+  HistoryPart,
   Leadership,
   Listed,
   Log,
@@ -21,6 +22,7 @@ export class MemoryLog implements Log {
   #identity: Uint8Array | undefined;
   #place: Uint8Array | undefined;
   readonly #members = new Map<string, Standing & { readonly at: number }>();
+  #history: readonly HistoryPart[] = [];
   #latest: Leadership | undefined;
   #renewals = 0;
 
@@ -154,14 +156,39 @@ export class MemoryLog implements Log {
     return this.#members.delete(address);
   }
 
-  async replaceAll(epoch: number, { identity, place, last, snapshot }: Contents): Promise<boolean> {
+  async replaceAll(epoch: number, { identity, place, last, snapshot, history }: Contents): Promise<boolean> {
     if ((this.#latest?.epoch ?? 0) !== epoch || (epoch === 0 && this.#identity)) return false;
     const at = this.#now();
+    const parts: HistoryPart[] = [];
+    for await (const part of history) parts.push(part);
+    this.#history = parts;
     this.#identity = identity;
     this.#place = place;
     this.#entries.splice(0, this.#entries.length, { ...last, at });
     this.#snapshots = [{ seq: last.seq, bytes: snapshot, at }];
     return true;
+  }
+
+  async historyEnd(): Promise<End> {
+    const { last = 0, epoch = 0 } = this.#history.at(-1) ?? {};
+    return { seq: last, epoch };
+  }
+
+  async addHistory(part: HistoryPart): Promise<boolean> {
+    if (this.#latest?.epoch !== part.epoch) return false;
+    const end = this.#history.at(-1)?.last ?? part.first - 1;
+    if (end !== part.first - 1) throw new Error(`entry ${part.first} of the history cannot follow ${end}`);
+    this.#history = [...this.#history, part];
+    return true;
+  }
+
+  async readHistory(after: number): Promise<readonly HistoryPart[]> {
+    return this.#history.filter(({ last }) => last > after).slice(0, 2);
+  }
+
+  async trimHistory(last: number, before: number): Promise<void> {
+    const { length } = this.#history;
+    this.#history = this.#history.filter((part, i) => i === length - 1 || (part.last > last && part.at >= before));
   }
 
   async close(): Promise<void> {}

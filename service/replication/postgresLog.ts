@@ -1,4 +1,4 @@
-// The log in a PostgreSQL database: one schema with six tables. Every method is statements that commit by themselves, so that a
+// The log in a PostgreSQL database: one schema with eight tables. Every method is statements that commit by themselves, so that a
 // pool of connections in front of the database (PgBouncer, also in statement mode) changes nothing.
 import { randomUUID } from "node:crypto";
 import pg from "pg";
@@ -8,6 +8,7 @@ import {
   type End,
   type Entry,
   type Extent,
+  type HistoryPart,
   type Leadership,
   type Listed,
   type Log,
@@ -45,7 +46,14 @@ const tables = `
     address text PRIMARY KEY, version text NOT NULL, role text NOT NULL, seq bigint NOT NULL, place bytea,
     at timestamptz NOT NULL
   );
+  CREATE TABLE IF NOT EXISTS ${logSchema}.history (
+    first bigint PRIMARY KEY, last bigint NOT NULL, at double precision NOT NULL, epoch bigint NOT NULL, bytes bytea NOT NULL
+  );
+  CREATE TABLE IF NOT EXISTS ${logSchema}.history_draft (attempt uuid NOT NULL, LIKE ${logSchema}.history);
 `;
+
+/** Bytes of the history that are read at a time. */
+const historyBytes = 2 ** 21;
 
 /** A value of at most a gigabyte is possible; parts of this size keep the memory of both sides small. */
 const partBytes = 2 ** 20;
@@ -60,6 +68,7 @@ const isLeader = (at: number): string => `(SELECT 1 FROM ${logSchema}.leadership
 const insertOnly = (table: "identity" | "place"): string =>
   `INSERT INTO ${logSchema}.${table} AS was (id, bytes) VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET bytes = was.bytes RETURNING bytes`;
 const partColumns = "(seq, attempt, part, parts, bytes)";
+const historyColumns = "first, last, at, epoch, bytes";
 const insertPart = `INSERT INTO ${logSchema}.snapshot ${partColumns} VALUES ($1, $2, $3, $4, $5)`;
 
 /** The code of our own error; PostgreSQL has none of this class. */
@@ -144,7 +153,7 @@ class PostgresLog implements Log {
 
   async create(): Promise<void> {
     const { rows } = await this.#query<{ hasSchema: boolean; hasTables: boolean }>(
-      `SELECT to_regnamespace('${logSchema}') IS NOT NULL AS "hasSchema", to_regclass('${logSchema}.place') IS NOT NULL AS "hasTables"`,
+      `SELECT to_regnamespace('${logSchema}') IS NOT NULL AS "hasSchema", to_regclass('${logSchema}.history_draft') IS NOT NULL AS "hasTables"`,
     );
     if (rows[0]?.hasTables) return;
     // A user who may not create schemas can use one that was made for it.
@@ -231,12 +240,15 @@ class PostgresLog implements Log {
     return rows.map(({ seq, epoch, ...row }) => ({ ...row, seq: Number(seq), epoch: Number(epoch) }));
   }
 
-  async replaceAll(epoch: number, { identity, place, last, snapshot }: Contents): Promise<boolean> {
+  async replaceAll(epoch: number, { identity, place, last, snapshot, history }: Contents): Promise<boolean> {
     const attempt = randomUUID();
     const parts = [...partsOf({ seq: last.seq, bytes: snapshot }, attempt)];
     const end = parts.pop();
     // Without its last part it does not count yet.
     for (const values of parts) await this.#query(insertPart, ...values);
+    const insertDraft = `INSERT INTO ${logSchema}.history_draft (attempt, ${historyColumns}) VALUES ($1, $2, $3, $4, $5, $6)`;
+    for await (const part of history)
+      await this.#query(insertDraft, attempt, part.first, part.last, part.at, part.epoch, Buffer.from(part.bytes));
     const values = [last.seq, last.epoch, last.schema, last.bytes].map(literal).join(", ");
     const steps = [
       // Members that begin or append wait.
@@ -244,19 +256,23 @@ class PostgresLog implements Log {
       `IF (SELECT coalesce(max(epoch), 0) FROM ${logSchema}.leadership) <> ${literal(epoch)}
          OR ${literal(epoch)} = 0 AND EXISTS (SELECT 1 FROM ${logSchema}.identity)
        THEN RAISE EXCEPTION 'another leadership' USING ERRCODE = '${anotherLeadership}'; END IF`,
-      ...["identity", "place", "log"].map((table) => `DELETE FROM ${logSchema}.${table}`),
+      ...["identity", "place", "log", "history"].map((table) => `DELETE FROM ${logSchema}.${table}`),
       `DELETE FROM ${logSchema}.snapshot WHERE attempt <> ${literal(attempt)}`,
       `INSERT INTO ${logSchema}.identity (id, bytes) VALUES (1, ${literal(identity)})`,
       ...(place ? [`INSERT INTO ${logSchema}.place (id, bytes) VALUES (1, ${literal(place)})`] : []),
       `INSERT INTO ${logSchema}.log (seq, epoch, schema, bytes) VALUES (${values})`,
       `INSERT INTO ${logSchema}.snapshot ${partColumns} VALUES (${end?.map(literal).join(", ")})`,
+      `INSERT INTO ${logSchema}.history (${historyColumns}) SELECT ${historyColumns} FROM ${logSchema}.history_draft
+         WHERE attempt = ${literal(attempt)}`,
+      `DELETE FROM ${logSchema}.history_draft`,
     ];
     try {
       await this.#ask(`DO $$ BEGIN ${steps.join("; ")}; END $$`, [], replaceMs);
       return true;
     } catch (error) {
       if (!(error instanceof pg.DatabaseError) || error.code !== anotherLeadership) throw error;
-      await this.#query(`DELETE FROM ${logSchema}.snapshot WHERE attempt = $1`, attempt);
+      for (const table of ["snapshot", "history_draft"])
+        await this.#query(`DELETE FROM ${logSchema}.${table} WHERE attempt = $1`, attempt);
       return false;
     }
   }
@@ -324,6 +340,48 @@ class PostgresLog implements Log {
       seq,
     );
     await this.#query(`DELETE FROM ${logSchema}.snapshot WHERE seq < $1`, seq);
+  }
+
+  async historyEnd(): Promise<End> {
+    const sql = `SELECT last, epoch FROM ${logSchema}.history ORDER BY first DESC LIMIT 1`;
+    const { rows } = await this.#query<Record<"last" | "epoch", string>>(sql);
+    return { seq: Number(rows[0]?.last ?? 0), epoch: Number(rows[0]?.epoch ?? 0) };
+  }
+
+  async addHistory({ first, last, at, epoch, bytes }: HistoryPart): Promise<boolean> {
+    // As with an append: a takeover waits, or this finds its epoch gone.
+    const sql = `INSERT INTO ${logSchema}.history (${historyColumns})
+      SELECT $2::bigint, $3::bigint, $4::double precision, $1, $5::bytea FROM ${isLeader(1)} AS mine
+      WHERE (SELECT coalesce(max(last), $2::bigint - 1) FROM ${logSchema}.history) = $2::bigint - 1`;
+    if ((await this.#query(sql, epoch, first, last, at, Buffer.from(bytes))).rowCount === 1) return true;
+    const { rows } = await this.#query(`SELECT 1 FROM ${logSchema}.leadership WHERE epoch = $1`, epoch);
+    if (rows.length === 0) return false;
+    const { seq } = await this.historyEnd();
+    throw new Error(`entry ${first} of the history cannot follow ${seq}`);
+  }
+
+  async readHistory(after: number): Promise<readonly HistoryPart[]> {
+    const { rows } = await this.#query<Record<"first" | "last" | "epoch", string> & { at: number; bytes: Buffer }>(
+      `SELECT first, last, at, epoch, bytes FROM (
+         SELECT *, sum(length(bytes)) OVER (ORDER BY first) - length(bytes) AS before
+         FROM (SELECT * FROM ${logSchema}.history WHERE last > $1 ORDER BY first LIMIT 100) AS next
+       ) AS counted WHERE before < ${historyBytes} ORDER BY first`,
+      after,
+    );
+    return rows.map(({ first, last, epoch, ...row }) => ({
+      ...row,
+      first: Number(first),
+      last: Number(last),
+      epoch: Number(epoch),
+    }));
+  }
+
+  async trimHistory(last: number, before: number): Promise<void> {
+    await this.#query(
+      `DELETE FROM ${logSchema}.history WHERE (last <= $1 OR at < $2) AND last < (SELECT max(last) FROM ${logSchema}.history)`,
+      last,
+      before,
+    );
   }
 
   async #only(table: "identity" | "place"): Promise<Uint8Array | undefined> {

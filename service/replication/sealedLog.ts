@@ -7,6 +7,7 @@ import type {
   End,
   Entry,
   Extent,
+  HistoryPart,
   Leadership,
   Listed,
   Log,
@@ -21,13 +22,16 @@ export class CannotOpen extends Error {
   override readonly name = "CannotOpen";
 }
 
+/** Keys that are remembered. */
+const mostDerived = 16;
+
 /** Seals what goes into a log, and opens what comes out of it. */
 export class SealedLog implements Log {
   readonly #log: Log;
   readonly #key: Uint8Array;
   readonly #random: RandomBytes;
-  /** The latest keys: a leader seals many entries with the same. */
-  #derived: { readonly purpose: string; readonly key: Uint8Array } | undefined;
+  /** The latest keys by purpose: a leader seals many entries with the same. */
+  readonly #derived = new Map<string, Uint8Array>();
 
   /** `key` has 32 bytes. */
   constructor(log: Log, key: Uint8Array, random: RandomBytes) {
@@ -38,9 +42,12 @@ export class SealedLog implements Log {
 
   /** A key for each leadership: random nonces are safe for 2^32 values of one key, which years of entries exceed. */
   #keyFor(purpose: string): Uint8Array {
-    if (this.#derived?.purpose !== purpose)
-      this.#derived = { purpose, key: Buffer.from(hkdfSync("sha256", this.#key, "", `machines log: ${purpose}`, 32)) };
-    return this.#derived.key;
+    const known = this.#derived.get(purpose);
+    if (known) return known;
+    if (this.#derived.size >= mostDerived) this.#derived.clear();
+    const key = Buffer.from(hkdfSync("sha256", this.#key, "", `machines log: ${purpose}`, 32));
+    this.#derived.set(purpose, key);
+    return key;
   }
 
   #seal(purpose: string, name: string, bytes: Uint8Array): Uint8Array {
@@ -79,13 +86,23 @@ export class SealedLog implements Log {
     return { ...entry, bytes: this.#seal(`epoch ${entry.epoch}`, `entry ${entry.seq}`, entry.bytes) };
   }
 
-  replaceAll(epoch: number, { identity, place, last, snapshot }: Contents): Promise<boolean> {
+  replaceAll(epoch: number, { identity, place, last, snapshot, history }: Contents): Promise<boolean> {
     return this.#log.replaceAll(epoch, {
       identity: this.#seal("identity", "identity", identity),
       place: place && this.#seal("place", "place", place),
       last: this.#sealEntry(last),
       snapshot: this.#seal("snapshots", `snapshot ${last.seq}`, snapshot),
+      history: this.#sealHistory(history),
     });
+  }
+
+  async *#sealHistory(history: Contents["history"]): AsyncGenerator<HistoryPart> {
+    for await (const part of history) yield this.#sealPart(part);
+  }
+
+  #sealPart(part: HistoryPart): HistoryPart {
+    const { epoch, first, bytes } = part;
+    return { ...part, bytes: this.#seal(`history ${epoch}`, `history ${first}`, bytes) };
   }
 
   async read(after: number, most: number, mostBytes: number): Promise<readonly Logged[]> {
@@ -120,6 +137,26 @@ export class SealedLog implements Log {
 
   trim(seq: number): Promise<void> {
     return this.#log.trim(seq);
+  }
+
+  historyEnd(): Promise<End> {
+    return this.#log.historyEnd();
+  }
+
+  addHistory(part: HistoryPart): Promise<boolean> {
+    return this.#log.addHistory(this.#sealPart(part));
+  }
+
+  async readHistory(after: number): Promise<readonly HistoryPart[]> {
+    const found = await this.#log.readHistory(after);
+    return found.map((part) => ({
+      ...part,
+      bytes: this.#open(`history ${part.epoch}`, `history ${part.first}`, part.bytes),
+    }));
+  }
+
+  trimHistory(last: number, before: number): Promise<void> {
+    return this.#log.trimHistory(last, before);
   }
 
   async identity(): Promise<Uint8Array | undefined> {

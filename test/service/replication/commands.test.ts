@@ -10,7 +10,7 @@ import { caller } from "../client.ts";
 import { command, folder, foreground } from "../command.ts";
 import { momentOf, serverForTests } from "./serverForTests.ts";
 import { allOr } from "../../support/extent.mts";
-import { callOf, leaderOf, serviceOn, type Member, type Service } from "./processes.ts";
+import { callOf, historyOf, leaderOf, serviceOn, type Member, type Service } from "./processes.ts";
 
 const server = serverForTests();
 
@@ -153,6 +153,8 @@ test("data move from a folder into a store and back, with their secrets, Machine
   expect(await refused("start", "--data", data)).toContain("were moved to a store");
   const members = [await service.start(data), await service.start()];
   for (const member of members) expect(await seenBy(callOf(member))).toEqual(before);
+  const began = await historyOf(members[1] as Member);
+  expect(began.length).toBeGreaterThan(3);
   expect(readFileSync(join(members[1]?.data ?? "", "data-id"))).toEqual(readFileSync(join(data, "data-id")));
   await fill(callOf(members[0] as Member), "more");
   const after = await seenBy(callOf(members[1] as Member));
@@ -166,6 +168,8 @@ test("data move from a folder into a store and back, with their secrets, Machine
   );
   const again = await foreground(other, ["--delays", "none"]);
   expect(await seenBy(call(again))).toEqual(after);
+  const whole = await historyOf({ ...again, data: other });
+  expect([whole.slice(0, began.length), whole.length > began.length]).toEqual([began, true]);
   expect(readFileSync(join(other, "data-id"))).toEqual(readFileSync(join(data, "data-id")));
 });
 
@@ -209,6 +213,11 @@ test("after the key is rotated only the new one opens the store, and nothing is 
   const one = await service.start();
   await fill(callOf(one), "web");
   const before = await seenBy(callOf(one));
+  const history = await historyOf(one);
+  const sent = "SELECT max(last) AS last FROM machines_service.history";
+  await expect
+    .poll(async () => Number((await server.query(sent)).rows[0]?.last))
+    .toBeGreaterThanOrEqual(history.length);
   const next = join(dirname(one.data), "next");
   writeFileSync(next, await ok("key", "new"));
   const rotate = ["key", "rotate", ...storeOf(service), "--new-key-file", next];
@@ -222,10 +231,11 @@ test("after the key is rotated only the new one opens the store, and nothing is 
   );
   writeFileSync(service.keyFile, readFileSync(next));
   // A copy from before, and a new one.
-  for (const data of allOr([one.data, folder()], [one.data])) {
+  for (const data of allOr([one.data, folder()], [folder()])) {
     const member = await service.start(data);
     await leaderOf([member]);
     expect(await seenBy(callOf(member))).toEqual(before);
+    expect((await historyOf(member)).slice(0, history.length)).toEqual(history);
     expect(existsSync(join(data, "service.db"))).toBe(true);
     await stop(member);
   }

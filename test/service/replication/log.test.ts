@@ -46,6 +46,34 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
     return found && [found.epoch, found.leader.id, found.leaseMs > 0];
   };
 
+  test("the history takes parts of the latest leadership, in order, each once, and keeps the last", async () => {
+    const part = (first: number, last: number, epoch: number) => ({
+      ...{ first, last, epoch, at: 1000 * last },
+      bytes: Buffer.from(`entries ${first} to ${last}`),
+    });
+    const kept = async (after = 0) =>
+      (await log.readHistory(after)).map(({ bytes, ...one }) => ({ ...one, bytes: Buffer.from(bytes) }));
+    expect([await log.historyEnd(), await kept()]).toEqual([{ seq: 0, epoch: 0 }, []]);
+    expect(await log.addHistory(part(1, 10, 1))).toBe(false);
+    await log.takeOver(0, one, hour);
+    // What was before is not there any more.
+    expect(await log.addHistory(part(5, 10, 1))).toBe(true);
+    expect(await log.addHistory(part(11, 12, 1))).toBe(true);
+    await expect(log.addHistory(part(11, 12, 1))).rejects.toThrow("entry 11 of the history cannot follow 12");
+    await expect(log.addHistory(part(14, 15, 1))).rejects.toThrow("entry 14 of the history cannot follow 12");
+    expect(await kept()).toEqual([part(5, 10, 1), part(11, 12, 1)]);
+    expect(await kept(10)).toEqual([part(11, 12, 1)]);
+    expect(await kept(12)).toEqual([]);
+    await log.release(1);
+    await log.takeOver(1, two, hour);
+    expect(await log.addHistory(part(13, 13, 1))).toBe(false);
+    expect(await log.addHistory(part(13, 13, 2))).toBe(true);
+    await log.trimHistory(10, 0);
+    expect([(await log.historyEnd()).seq, await kept()]).toEqual([13, [part(11, 12, 1), part(13, 13, 2)]]);
+    await log.trimHistory(0, 100_000);
+    expect([(await log.historyEnd()).seq, await kept()]).toEqual([13, [part(13, 13, 2)]]);
+  });
+
   test("one member leads at a time, and another one only after the lease", async () => {
     expect(await leadership()).toBeUndefined();
     expect(await log.takeOver(1, one, hour)).toBeUndefined();
@@ -115,6 +143,7 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
     const contents = (text: string, seq: number, epoch: number) => ({
       ...{ identity: Buffer.from(`identity ${text}`), place: undefined, snapshot: Buffer.from(`snapshot ${text}`) },
       last: entry(seq, epoch, text),
+      history: [{ first: 1, last: 2, at: 3, epoch: 0, bytes: Buffer.from(`history ${text}`) }],
     });
     expect(await log.replaceAll(1, contents("one", 2, 0))).toBe(false);
     expect(await log.replaceAll(0, contents("one", 2, 0))).toBe(true);
@@ -126,6 +155,7 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
     expect(await log.replaceAll(1, { ...contents("four", 3, 1), place: Buffer.from("other") })).toBe(true);
     const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString();
     expect([text(await log.identity()), text(await log.place())]).toEqual(["identity four", "other"]);
+    expect((await log.readHistory(0)).map(({ last, bytes }) => [last, text(bytes)])).toEqual([[2, "history four"]]);
     expect((await log.read(0, 9, 999)).map(({ seq, bytes }) => [seq, text(bytes)])).toEqual([[3, "four"]]);
     expect([text((await log.latestSnapshot())?.bytes), (await log.extent()).snapshots.length]).toEqual([
       "snapshot four",

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, vi } from "vitest";
+import type { Stored } from "../../../service/history/entry.ts";
 import { storeFile } from "../../../service/store/database.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { hang } from "../../support/patience.mts";
@@ -66,6 +67,14 @@ export async function leaderOf<M extends Pick<Member, "url">>(members: readonly 
 
 /** Sends requests to a member. */
 export const callOf = ({ url, data }: Member) => caller(url, readFileSync(join(data, "token"), "utf8").trim());
+
+/** The history that a member shows. */
+export async function historyOf({ url, data }: Pick<Member, "url" | "data">): Promise<Stored[]> {
+  const authorization = `Bearer ${readFileSync(join(data, "token"), "utf8").trim()}`;
+  const answer = await fetch(`${url}/local/history`, { headers: { authorization } });
+  const lines = (await answer.text()).split("\n");
+  return lines.filter(Boolean).map((line) => JSON.parse(line) as Stored);
+}
 
 /** The names of all Apps, as a member says. */
 export async function namesAt(member: Member): Promise<string[]> {

@@ -10,6 +10,7 @@ import {
   type Log,
   type Logged,
   type Members,
+  type SharedHistory,
   type Snapshot,
 } from "../../../service/replication/log.ts";
 import { usualTiming } from "../../../service/replication/member.ts";
@@ -211,7 +212,7 @@ class Process {
   readonly #run: Run;
   readonly copy: ListCopy;
   readonly mayLead: boolean;
-  readonly #log: Omit<Log, keyof Members>;
+  readonly #log: Omit<Log, keyof Members | keyof SharedHistory>;
   readonly #membership: Membership;
   #appender: Appender | undefined;
   #pausedUntil = 0;
@@ -295,7 +296,7 @@ class Process {
   }
 
   /** The log at the other end of a network that delays and loses requests and answers. */
-  #remote(log: MemoryLog): Omit<Log, keyof Members> {
+  #remote(log: MemoryLog): Omit<Log, keyof Members | keyof SharedHistory> {
     const over =
       <Values extends readonly unknown[], T>(request: (...values: Values) => Promise<T>) =>
       (...values: Values): Promise<T> =>
