@@ -8,6 +8,7 @@ import { addRoutes, createServer, type LogStream, type Seen } from "./http/app.t
 import { senderOf } from "./http/authenticate.ts";
 import { Audit, consoleKept } from "./http/audit.ts";
 import { connectionLimits, mostHeld, type ConnectionLimits, type Tls } from "./http/connections.ts";
+import { addClusterRoutes } from "./console/clusterRoutes.ts";
 import { addRevealRoutes } from "./console/reveal.ts";
 import { addSessionRoutes } from "./console/sessionRoutes.ts";
 import { Sessions, type ConsoleMode } from "./console/sessions.ts";
@@ -269,6 +270,7 @@ export function createService(options: ServiceOptions = {}): Service {
       });
     if (sessions) addSessionRoutes(app, { context, sessions, clock: baseClock, hasPast: leading?.past !== undefined });
     if (sessions) addRevealRoutes(app, context);
+    if (sessions) addClusterRoutes(app, context);
     if (sessions) addCodeRoutes(app, context, folder);
     const notFollowed = (error: unknown): void =>
       app.log.error({ err: error }, "the clock of this computer was set, and the service cannot follow it yet");

@@ -26,7 +26,7 @@ export function addRevealRoutes(app: FastifyInstance, context: Context): void {
 }
 
 /** ASSUMED: to reveal a value takes the rights that a change takes: a token that may write, and in a session `--console write`. */
-function requireRights({ caller, session }: FastifyRequest): void {
+export function requireRights({ caller, session }: FastifyRequest): void {
   if (!caller.readOnly) return;
   throw refuse(
     403,

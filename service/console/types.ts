@@ -1,6 +1,7 @@
 // The answers of the console's own routes, as the page reads them. Everything else it gets is as in the contract.
 import type { Rollout } from "../history/history.ts";
 import type { Audited } from "../http/audit.ts";
+import type { Relation, StatementAnswer } from "../runtime/postgresEngine.ts";
 import type { MachineState } from "../states/machineStates.ts";
 import type { machineFields, trafficFields } from "../usage/series.ts";
 
@@ -276,6 +277,18 @@ export interface FaultList {
   /** The latest requests that faults hit which are off again, newest first. */
   readonly before: readonly LoggedRequest[];
   readonly operations: readonly string[];
+}
+
+/** The answer of a query, and how long it took. */
+export interface QueryAnswer extends StatementAnswer {
+  readonly ms: number;
+}
+
+/** The tables and views of a database that a user sees. */
+export interface TableList {
+  readonly tables: readonly Relation[];
+  /** Whether there are more. */
+  readonly isMore: boolean;
 }
 
 /** An answer that was expensive: the same question has a fresh one only after that many milliseconds. */

@@ -54,6 +54,10 @@ declare module "fastify" {
     /** Its part of a trace; null if the service sends none. */
     span: Span | null;
   }
+  interface FastifyInstance {
+    /** Records a request whose client has gone before its answer, of which there is no other record. */
+    noteGone(request: FastifyRequest, reply: FastifyReply): void;
+  }
   interface FastifyContextConfig {
     /** `machines.create` and the like; `console.addFault` and the like for changes that only the console makes. */
     operation?: string;
@@ -184,6 +188,10 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   app.decorateRequest("about", null);
   app.decorateRequest("sender", null);
   app.decorateRequest("span", null);
+  app.decorate("noteGone", (request, reply) => {
+    const { operation } = request.routeOptions.config;
+    note(options, request, { path: pathOf(request), operation, status: null, ms: reply.elapsedTime });
+  });
   const check = authenticate(options);
   const noSuchRoute = refuserOf(app);
   // One hook for all three: Fastify's way from one hook to the next takes longer than their work.

@@ -83,12 +83,17 @@ export function refuseForeignPage({ headers }: FastifyRequest): void {
     throw refuse(403, "requests from other origins are not allowed");
 }
 
-/** ASSUMED: the console may operate Machines and destroy them; every other change needs a token. */
+/**
+ * ASSUMED: the console may operate Machines and destroy them, query clusters, and change what is in them; every other change needs a
+ * token.
+ */
 const sessionOperations: ReadonlySet<string> = new Set([
   "console.addFault",
   "console.removeFault",
   "console.revealSecret",
   "console.revealPassword",
+  "console.listTables",
+  "console.query",
   "machines.start",
   "machines.stop",
   "machines.restart",
@@ -98,6 +103,15 @@ const sessionOperations: ReadonlySet<string> = new Set([
   "machines.destroy",
   "machines.exec",
   "machines.signal",
+  "postgres.createDatabase",
+  "postgres.deleteDatabase",
+  "postgres.createUser",
+  "postgres.updateUser",
+  "postgres.deleteUser",
+  "postgres.rotatePassword",
+  "postgres.createBackup",
+  "postgres.restore",
+  "postgres.fork",
 ]);
 
 /**
@@ -112,7 +126,7 @@ function refuseSecrets({ query, routeOptions: { config } }: FastifyRequest): voi
 
 /**
  * A browser adds the cookie to every request, whichever page sends it. So a change must come from a page of this service, and a
- * session may only operate Machines.
+ * session may only do what {@link sessionOperations} says.
  */
 function limitSession(request: FastifyRequest, { readOnly }: Bearer): void {
   refuseForeignPage(request);

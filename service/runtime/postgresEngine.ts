@@ -114,6 +114,68 @@ export class ChangeRefused extends Error {
   override readonly name = "ChangeRefused";
 }
 
+/** A statement that a person asks a database, with the rights of one of its users. */
+export interface Statement {
+  readonly database: string;
+  readonly user: string;
+  readonly text: string;
+  /** Whether its changes are kept. Without, the server refuses to change anything. */
+  readonly isWrite: boolean;
+  /** Ends it. */
+  readonly signal: AbortSignal;
+}
+
+/** The columns and rows of a statement, with values as the server writes them; null for NULL. */
+export interface StatementAnswer {
+  readonly columns: readonly { readonly name: string; readonly type: string }[];
+  readonly rows: readonly (readonly (string | null)[])[];
+  /** Whether there are more rows than these. */
+  readonly isMore: boolean;
+  /** Whether a value is only the beginning of itself. */
+  readonly isCut: boolean;
+  /** `SELECT` and the like; empty for an empty statement. */
+  readonly command: string;
+  /** Number of rows that it has changed or answered, as far as they were read. */
+  readonly count: number;
+}
+
+/** A statement that was not done. The message is for the person. */
+export class StatementFailed extends Error {
+  override readonly name = "StatementFailed";
+  readonly details: StatementProblem;
+
+  constructor(message: string, details: StatementProblem = {}) {
+    super(message);
+    this.details = details;
+  }
+}
+
+/** What a server says about a statement that it has refused. */
+export interface StatementProblem {
+  /** SQLSTATE. */
+  readonly code?: string;
+  /** Number of the character in the text; the first one is 1. */
+  readonly position?: number;
+  readonly detail?: string;
+  readonly hint?: string;
+  /** Whether the server had understood the text, so that it is SQL of which each part is known. */
+  readonly isUnderstood?: boolean;
+}
+
+/** A table or view of a database. */
+export interface Relation {
+  readonly schema: string;
+  readonly name: string;
+  readonly kind: "table" | "view" | "materialized view" | "foreign table";
+  /** As the server estimates; null if it does not know. */
+  readonly rows: number | null;
+  readonly bytes: number;
+  readonly columns: readonly { readonly name: string; readonly type: string; readonly isRequired: boolean }[];
+  readonly indexes: readonly { readonly name: string; readonly definition: string }[];
+  /** The columns of its primary key. */
+  readonly key: readonly string[];
+}
+
 /** Reports of an engine. */
 export interface EngineEvents {
   /** It is being set up; `creating` is over. */
@@ -165,6 +227,13 @@ export interface PostgresEngine {
   slowQueries(cluster: Cluster, withinMs: number): Promise<readonly SlowQuery[]>;
   /** What the server of a ready cluster does now; undefined while it cannot be asked. Omitted by an engine without servers. */
   load?(cluster: Cluster): Promise<ServerLoad | undefined>;
+  /**
+   * Runs a statement as a user of a ready cluster, over a connection of its own. Undefined for an engine without servers.
+   * @throws StatementFailed (as a rejection) if the server refuses it.
+   */
+  run?(cluster: Cluster, statement: Statement): Promise<StatementAnswer>;
+  /** The tables and views that a user of a ready cluster sees, at most that many. */
+  relations?(cluster: Cluster, asking: Omit<Statement, "text" | "isWrite">, most: number): Promise<readonly Relation[]>;
   /** Measures the size of a cluster, and reports `measured`. */
   measure(cluster: Cluster): void;
   /** Reports `backedUp` or `backupFailed`. */

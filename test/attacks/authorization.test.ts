@@ -78,7 +78,14 @@ function operationsOf({ params }: Shop): readonly Asked[] {
   });
 }
 
-const fault = { operation: "apps.get", status: 500, times: 1 };
+const place = { database: "fly-db", user: "canary-acme" };
+
+/** Bodies of the routes that need one. */
+const bodiesOfRoutes: Readonly<Record<string, unknown>> = {
+  "POST /console/api/faults": { operation: "apps.get", status: 500, times: 1 },
+  "POST /console/api/clusters/:cluster_id/tables": place,
+  "POST /console/api/clusters/:cluster_id/query": { ...place, sql: "SELECT 1" },
+};
 
 /** Every other route of a server. */
 function routesOf(
@@ -98,7 +105,7 @@ function routesOf(
     if (operation !== undefined) return [];
     const name = nameOf(method, url);
     const query = url === "/console/api/code" ? code : (queries[name] ?? "");
-    const body = name === "POST /console/api/faults" ? fault : undefined;
+    const body = bodiesOfRoutes[name];
     const path = named(name, url.replace("*", "any"), more) + query;
     return [{ name, method, path, body, decision: decisionFor(decided, name) }];
   });

@@ -49,9 +49,9 @@ const operations = decide({
     postgres.listExtensions postgres.listUsers postgres.listBackups`,
   "organization reveal": `postgres.credentials`,
   "organization change": `apps.create apps.createDeployToken
-    postgres.create postgres.delete postgres.attach postgres.detach postgres.createDatabase postgres.deleteDatabase
-    postgres.installExtension postgres.removeExtension postgres.createUser postgres.updateUser postgres.rotatePassword
-    postgres.deleteUser postgres.createBackup postgres.restore postgres.fork`,
+    postgres.create postgres.delete postgres.attach postgres.detach postgres.installExtension postgres.removeExtension`,
+  "organization operate": `postgres.createDatabase postgres.deleteDatabase postgres.createUser postgres.updateUser
+    postgres.rotatePassword postgres.deleteUser postgres.createBackup postgres.restore postgres.fork`,
   "app read": `apps.get ipAssignments.list
     machines.list machines.get machines.events machines.getLease machines.getMetadata machines.getMetadataKey machines.versions
     machines.processes machines.getMemory machines.wait
@@ -96,6 +96,8 @@ const routes: Readonly<Record<string, readonly string[]>> = {
   "organization operate": [
     "POST /console/api/apps/:app_name/secrets/:secret_name/reveal",
     "POST /console/api/clusters/:postgres_cluster_id/users/:username/reveal",
+    "POST /console/api/clusters/:cluster_id/tables",
+    "POST /console/api/clusters/:cluster_id/query",
   ],
   "operator read": ["GET /metrics"],
   "operator's session read": ["POST /console/api/faults", "DELETE /console/api/faults/:id"],

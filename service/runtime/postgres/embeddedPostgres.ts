@@ -16,9 +16,12 @@ import {
   type ExtensionOffer,
   type NewCluster,
   type PostgresEngine,
+  type Relation,
   type RunningQuery,
   type ServerLoad,
   type SlowQuery,
+  type Statement,
+  type StatementAnswer,
 } from "../postgresEngine.ts";
 import { Steps } from "../steps.ts";
 import { installCommand, type Binaries } from "./binaries.ts";
@@ -34,7 +37,9 @@ import { Poolers } from "./poolers.ts";
 import { isLost, isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
 import * as queries from "./queries.ts";
 import { endRecovery } from "./recovery.ts";
+import type { Session } from "./sessions.ts";
 import * as servers from "./server.ts";
+import * as statements from "./statements.ts";
 import * as users from "./users.ts";
 
 /** Options of the engine. */
@@ -137,6 +142,24 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   async load({ id }: Cluster): Promise<ServerLoad | undefined> {
     return this.#ready.has(id) ? this.#ask(id, queries.loadOf) : undefined;
+  }
+
+  run(cluster: Cluster, statement: Statement): Promise<StatementAnswer> {
+    return this.#asUser(cluster, statement, (client) => statements.run(client, statement));
+  }
+
+  relations(cluster: Cluster, asking: Omit<Statement, "text" | "isWrite">, most: number): Promise<readonly Relation[]> {
+    return this.#asUser(cluster, { ...asking, isWrite: false }, (client) => statements.relationsOf(client, most));
+  }
+
+  /** Does work as a user of a cluster. The service enters as its clients do: it gives nobody more rights. */
+  #asUser<T>({ id }: Cluster, asking: Omit<Statement, "text">, work: (client: pg.Client) => Promise<T>): Promise<T> {
+    const ready = this.#ready.get(id);
+    if (!ready) throw refuse(503, "The server of the cluster does not answer");
+    const { user, database } = asking;
+    const open = (session: Session): Promise<pg.Client> =>
+      servers.connect(this.#pathsOf(id), ready.port, database, session, this.#host.password(id, user));
+    return statements.asUser(ready.connect, open, asking, work);
   }
 
   measure({ id }: Cluster): void {

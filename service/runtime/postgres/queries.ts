@@ -6,6 +6,9 @@ import { superuser, visitor } from "./settings.ts";
 /** The roles of the service, whose queries are not those of clients. */
 const own = [superuser, visitor];
 
+/** Marks what the service itself asks as a user of clients, so that it is not listed as theirs. */
+export const ownMark = "/* machines-service */";
+
 /** The queries that run, longest first. */
 export async function activeQueries(admin: pg.Client, database: string | undefined): Promise<RunningQuery[]> {
   const { rows } = await admin.query<Omit<RunningQuery, "started_at"> & { readonly started_at: Date }>(
@@ -34,7 +37,7 @@ export async function loadOf(admin: pg.Client): Promise<ServerLoad | undefined> 
 const mostSlow = 50;
 const longestQuery = 10_000;
 // ASSUMED: what drivers and poolers send for their sessions and transactions is no query of a client.
-const ofSessions = String.raw`'^\s*(discard|set|reset|show|begin|start transaction|commit|end|rollback|abort|savepoint|release)\M'`;
+const ofSessions = String.raw`'^\s*(discard|set|reset|show|begin|start transaction|commit|end|rollback|abort|savepoint|release|deallocate|close|unlisten)\M'`;
 
 /**
  * The slowest queries. The server counts from its beginning, so what it had counted before the time is subtracted.
@@ -49,11 +52,11 @@ export async function slowQueries(admin: pg.Client, withinMs: number): Promise<S
      ), counted AS (
        SELECT left(s.query, ${longestQuery}) AS query, (s.calls - coalesce(b.calls, 0))::int AS calls, s.total_exec_time - coalesce(b.total_ms, 0) AS total_ms
          FROM public.pg_stat_statements s JOIN pg_roles u ON u.oid = s.userid LEFT JOIN before b USING (userid, dbid, queryid, toplevel)
-        WHERE u.rolname <> ALL ($2) AND s.query !~* ${ofSessions}
+        WHERE u.rolname <> ALL ($2) AND s.query !~* ${ofSessions} AND strpos(s.query, $3) = 0
      )
      SELECT query, calls, total_ms, total_ms / calls AS mean_ms FROM counted WHERE calls > 0
       ORDER BY mean_ms DESC, query LIMIT ${mostSlow}`,
-    [withinMs, own],
+    [withinMs, own, ownMark],
   );
   return rows;
 }
