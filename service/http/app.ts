@@ -279,6 +279,7 @@ function note(
     status,
     org: caller?.slug ?? null,
     owner: caller?.owner ?? null,
+    tokenName: caller?.name ?? null,
     nonce: nonceOf(request) !== undefined,
     lease,
     faults: faults ?? noFaults,

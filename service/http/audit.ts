@@ -23,6 +23,8 @@ export interface Audited {
   readonly org: string | null;
   /** Owner of the leases that the caller takes. */
   readonly owner: string | null;
+  /** Name of the caller's token; null if it has none, and when it is unknown. */
+  readonly tokenName: string | null;
   /** Whether a lease nonce was sent. */
   readonly nonce: boolean;
   /** Null for operations that leases do not guard, and for requests refused before the check. */
@@ -93,6 +95,7 @@ const fields = [
   "status",
   "org",
   "owner",
+  "tokenName",
   "nonce",
   "lease",
   "ms",
@@ -185,7 +188,7 @@ export class Audit {
   addNote({ event, path, org }: Note, at: number): void {
     this.add({
       ...{ at, id: `event-${this.#last + 1}`, operation: event, method: "EVENT", path, status: 200, org },
-      ...{ owner: null, nonce: false, lease: null, faults: [], ms: 0, urn: null, about: null },
+      ...{ owner: null, tokenName: null, nonce: false, lease: null, faults: [], ms: 0, urn: null, about: null },
     });
   }
 

@@ -27,6 +27,7 @@ test("it has every answered request, with its caller and its result", async () =
       status: 200,
       org: "personal",
       owner: expect.stringMatching(/@tokens\.personal$/),
+      tokenName: "first",
       nonce: false,
       lease: null,
       faults: [],
@@ -77,7 +78,7 @@ test("an unknown path has no operation", async () => {
 
 const entryOf = (path: string) => ({
   ...{ at: 0, id: "", operation: null, method: "GET", path, status: 200, org: null, owner: null },
-  ...{ nonce: false, lease: null, faults: [], ms: 0.25, urn: null, about: null },
+  ...{ tokenName: null, nonce: false, lease: null, faults: [], ms: 0.25, urn: null, about: null },
 });
 
 test("the newest entries are kept, and their numbers never skip", () => {

@@ -13,15 +13,23 @@ export function Status({ of }: { readonly of: number | null }): JSX.Element {
 
 /** The resource of the program that asked. */
 export function Asker({
-  request: { urn, owner },
+  request: { urn, owner, tokenName },
 }: {
-  readonly request: Pick<LoggedRequest, "urn" | "owner">;
+  readonly request: Pick<LoggedRequest, "urn" | "owner" | "tokenName">;
 }): JSX.Element {
   const resource = urn === null ? undefined : resourceIn(urn);
-  if (!resource) return <span class="faint">{urn ?? owner ?? "unknown token"}</span>;
+  const id = owner?.replace(/@tokens\..*/, "");
+  const token = tokenName === null ? (id ?? "unknown token") : `token ${tokenName}`;
+  const title = id === undefined ? "" : `token ${id}`;
+  if (!resource)
+    return (
+      <span class="faint" title={title}>
+        <bdi>{urn ?? token}</bdi>
+      </span>
+    );
   const { stack, type, name } = resource;
   return (
-    <span title={urn ?? ""}>
+    <span title={`${urn}, by ${token}`}>
       {type} <b>{name}</b> {stack !== undefined && <span class="faint">of {stack}</span>}
     </span>
   );

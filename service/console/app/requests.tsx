@@ -63,7 +63,7 @@ export function RequestsPage(): JSX.Element {
       (text === "" || `${one.path} ${one.operation} ${one.id}`.toLowerCase().includes(text ?? "")) &&
       (method === "" || (method === "changes" ? one.method !== "GET" : one.method.toLowerCase() === method)) &&
       (status === "" || String(one.status ?? "closed").startsWith(status ?? "")) &&
-      (asker === "" || `${one.urn} ${one.owner}`.toLowerCase().includes(asker ?? "")),
+      (asker === "" || `${one.urn} ${one.owner} ${one.tokenName}`.toLowerCase().includes(asker ?? "")),
   );
   return (
     <>

@@ -330,7 +330,7 @@ export function RolloutPage({ id }: { readonly id: string }): JSX.Element {
         ) : (
           <RequestTable
             label="Requests"
-            requests={data.requests.map((one, seq) => ({ ...one, seq, faults: [], owner: one.tokenName ?? one.token }))}
+            requests={data.requests.map((one, seq) => ({ ...one, seq, faults: [], owner: one.token }))}
           />
         )}
       </Section>
