@@ -164,7 +164,9 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
       return past.read(query.at, (before) => pastMachineView(asker, before, app_name, machine_id));
     });
   }
-  get("clusters/:cluster_id", noQuery, ({ asker, params }) => clusterView(asker, params["cluster_id"] ?? ""));
+  get("clusters/:cluster_id", noQuery, ({ asker, params: { cluster_id: id = "" } }) =>
+    clusterView(asker, id, stacks.ofCluster(asker.caller.slug, id)),
+  );
   getCostly("more", "requests", requestsQuery, async ({ asker, query }, work): Promise<RequestLog> => {
     const { after, run: known = run } = query;
     return { run, ...(await requestsAfter(audit, asker, known === run ? after : 0, work)) };

@@ -1,15 +1,16 @@
-// The stacks whose programs sent requests, for the search: looking through all requests for each letter would take long.
+// The stacks whose programs sent requests, for the search and the clusters: looking through all requests each time would take long.
 import { stackInUrn, type Stack } from "../../api/stackInUrn.ts";
 import type { Audited } from "../http/audit.ts";
 
 // ASSUMED: of an organization, the search knows the latest 500 stacks that sent requests since the service was started.
 const mostOfOrganization = 500;
 
-const appIn = (path: string): string => /^\/v1\/apps\/([^/]+)/.exec(path)?.[1] ?? "";
+/** The App or the cluster that a path is about, as the path has it. */
+const placeIn = (path: string): string => /^\/v1\/((?:apps|postgres)\/[^/]+)/.exec(path)?.[1] ?? "";
 
 /** The stacks that were heard of, by organization. */
 export class Stacks {
-  readonly #byOrg = new Map<string, Map<string, Stack & { readonly app: string }>>();
+  readonly #byOrg = new Map<string, Map<string, Stack & { readonly place: string }>>();
 
   /** Notes who sent a request. */
   hear({ org, urn, path }: Pick<Audited, "org" | "urn" | "path">): void {
@@ -17,17 +18,26 @@ export class Stacks {
     if (org === null || !found) return;
     let known = this.#byOrg.get(org);
     if (!known) this.#byOrg.set(org, (known = new Map()));
-    const app = appIn(path);
-    const key = JSON.stringify([app, found.project, found.stack]);
+    const place = placeIn(path);
+    const key = JSON.stringify([place, found.project, found.stack]);
     known.delete(key);
-    known.set(key, { ...found, app });
+    known.set(key, { ...found, place });
     if (known.size > mostOfOrganization) for (const oldest of known.keys()) return void known.delete(oldest);
   }
 
   /** The stacks of an organization, the latest first; of one App those that sent requests about it. */
   of(org: string, app?: string): readonly Stack[] {
-    const all = [...(this.#byOrg.get(org)?.values() ?? [])].reverse();
-    const path = app === undefined ? undefined : encodeURIComponent(app);
-    return path === undefined ? all : all.filter((one) => one.app === path);
+    const all = this.#of(org);
+    const place = app === undefined ? undefined : `apps/${encodeURIComponent(app)}`;
+    return place === undefined ? all : all.filter((one) => one.place === place);
+  }
+
+  /** The stacks that sent requests about a cluster, the latest first. */
+  ofCluster(org: string, id: string): readonly Stack[] {
+    return this.#of(org).filter(({ place }) => place === `postgres/${id}`);
+  }
+
+  #of(org: string) {
+    return [...(this.#byOrg.get(org)?.values() ?? [])].reverse();
   }
 }
