@@ -106,7 +106,7 @@ export const Select = ({
 }): JSX.Element => (
   <label>
     {label}{" "}
-    <select value={value} onChange={(event) => set(event.currentTarget.value)}>
+    <select aria-label={label} value={value} onChange={(event) => set(event.currentTarget.value)}>
       {from.map((one) => (
         <option key={one}>{one}</option>
       ))}

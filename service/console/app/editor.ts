@@ -1,5 +1,5 @@
 // The editor of queries.
-import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
+import { autocompletion, closeCompletion, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { PostgreSQL, sql } from "@codemirror/lang-sql";
 import { HighlightStyle, bracketMatching, syntaxHighlighting } from "@codemirror/language";
@@ -27,6 +27,8 @@ const theme = EditorView.theme({
   "&.cm-focused .cm-matchingBracket": { backgroundColor: "var(--added)" },
   "&.cm-focused .cm-nonmatchingBracket": { backgroundColor: "var(--removed)" },
   ".cm-tooltip": { color: "var(--text)", backgroundColor: "var(--raised)", border: "1px solid var(--line)" },
+  // The keys of the editor move through the list, so it is as long as what it shows.
+  ".cm-tooltip.cm-tooltip-autocomplete > ul": { maxHeight: "none", overflow: "hidden" },
   ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": {
     color: "var(--on-accent)",
     backgroundColor: "var(--accent)",
@@ -60,7 +62,14 @@ export function openEditor(host: HTMLElement, text: string, run: () => void): Ed
   const language = new Compartment();
   // The policy of the page forbids style elements. In a root of its own, the library makes style sheets that the policy allows.
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
-  const runs = { key: "Mod-Enter", run: () => (run(), true) };
+  const runs = {
+    key: "Mod-Enter",
+    run(of: EditorView) {
+      closeCompletion(of);
+      run();
+      return true;
+    },
+  };
   const view = new EditorView({
     root,
     parent: root,
@@ -70,7 +79,7 @@ export function openEditor(host: HTMLElement, text: string, run: () => void): Ed
         ...[
           history(),
           bracketMatching(),
-          autocompletion(),
+          autocompletion({ maxRenderedOptions: 10 }),
           EditorView.lineWrapping,
           theme,
           syntaxHighlighting(colours),

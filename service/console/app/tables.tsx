@@ -115,14 +115,14 @@ function OneTable({ place, table }: { readonly place: Place; readonly table: Rel
         <span class="faint">{kind}</span>
       </header>
       <Section title="Columns">
-        <Table label="Columns" columns={["Column", "Type", "", "Key"]}>
+        <Table label="Columns" columns={["Column", "Type", "NULL", "Key"]}>
           {columns.map((column) => (
             <tr key={column.name}>
               <th scope="row">
                 <bdi>{column.name}</bdi>
               </th>
               <td class="mono">{column.type}</td>
-              <td>{column.isRequired ? "never NULL" : ""}</td>
+              <td>{column.isRequired ? "never" : "allowed"}</td>
               <td>{key.includes(column.name) ? "primary key" : ""}</td>
             </tr>
           ))}
