@@ -1,11 +1,14 @@
-// The pictures of the README: a shop, and a rollout while it happens. `UPDATE_DOCS=1` writes them to docs/images.
+// The pictures of the README and the docs: a shop, a rollout while it happens, and a query. `UPDATE_DOCS=1` writes them to docs/images.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
+import { findBinaries } from "../../service/runtime/postgres/binaries.ts";
+import { embeddedPostgres } from "../../service/runtime/postgres/index.ts";
 import type { Call } from "../service/client.ts";
+import { dataFolder, requestsOfClusters } from "../service/postgres/servers.ts";
 import { hasBrowser, signIn, openPage, withService } from "./page.ts";
 
 const screens = "node_modules/.cache/pulumi-machines/screens";
@@ -153,3 +156,29 @@ function film(frames: readonly string[]): void {
   ];
   execFileSync("convert", [...still, ...small, join(docs, "console-rollout.gif")]);
 }
+
+describe.runIf(hasBrowser)("the picture of a cluster", () => {
+  test("shows a query and its rows", async () => {
+    const data = dataFolder();
+    const versions = new Map([...(await findBinaries())].filter(([version]) => version === "18"));
+    const service = await withService({ console: "write", data, postgres: await embeddedPostgres({ data, versions }) });
+    const { cluster, connect } = requestsOfClusters(service.call);
+    const ready = await cluster({ name: "orders" });
+    const owner = await connect(ready);
+    await owner.query(`CREATE TABLE orders (id int PRIMARY KEY, customer text NOT NULL, total numeric(10, 2), shipped date);
+      INSERT INTO orders SELECT n, (ARRAY['Ada', 'Grace', 'Edsger', 'Barbara'])[1 + n % 4], n * 12.5,
+        CASE WHEN n % 3 > 0 THEN date '2026-11-01' + n END FROM generate_series(1, 40) AS n`);
+    const page = await openPage(service, { viewport: { width: 1200, height: 640 } });
+    await signIn(page, service, `/console/clusters/${ready.id}?view=query`);
+    await page.getByRole("textbox", { name: "Query" }).click();
+    await page.keyboard.insertText(
+      "-- The largest orders\nSELECT id, customer, total, shipped\nFROM orders\nWHERE total > 400\nORDER BY total DESC",
+    );
+    await page.keyboard.press("Control+Enter");
+    await page.getByText("8 rows").waitFor();
+    await picture(page, "console-query");
+    await page.goto(`${service.url}/console/clusters/${ready.id}`);
+    await page.getByLabel("Address to connect with").waitFor();
+    await picture(page, "console-cluster", screens);
+  });
+});

@@ -7,10 +7,11 @@ import { StatementFailed, type StatementAnswer } from "../postgresEngine.ts";
 const mostRows = 1000;
 const mostCharacters = 2_000_000;
 const longestValue = 50_000;
-/** Rows of one request. */
+/** Rows of one request, and of one for rows that nobody is shown. */
 const batch = 20;
+const batchOfRest = 100;
 /** Bytes that the server may send for one of them: a value can have a GB. */
-const mostReceived = 16 * 2 ** 20;
+const mostReceived = 8 * 2 ** 20;
 
 /** The connection, with what its types leave out. */
 type Connection = pg.Connection & {
@@ -72,7 +73,7 @@ export class StatementQuery implements pg.Submittable {
   readonly #measure = ({ length }: Buffer): void => {
     this.#received += length;
     if (this.#received > mostReceived)
-      this.#break(`its rows are too large: ${batch} of them have more than ${mostReceived / 2 ** 20} MiB`);
+      this.#break(`its rows are too large: a few of them have more than ${mostReceived / 2 ** 20} MiB`);
   };
 
   readonly #refuseCopy = (): void => this.#break("COPY sends data to a client; here it can only copy on the server");
@@ -92,7 +93,7 @@ export class StatementQuery implements pg.Submittable {
 
   #ask(): void {
     this.#received = 0;
-    this.#connection?.execute({ portal: "", rows: batch });
+    this.#connection?.execute({ portal: "", rows: this.#isMore ? batchOfRest : batch });
     this.#connection?.flush();
   }
 
