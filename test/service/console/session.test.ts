@@ -307,7 +307,7 @@ test("a session only reads by default, though its token may write", async () => 
   expect((await started.call("POST", `${started.machines}/${id}/cordon`)).status).toBe(200);
 });
 
-test("with write, a session operates Machines and changes nothing else", async () => {
+test("with write, a session operates Machines, changes what is in clusters, and changes nothing else", async () => {
   const started = await withApp({ console: "write" });
   const { id } = await started.machine();
   const visit = await page(started);
@@ -328,7 +328,8 @@ test("with write, a session operates Machines and changes nothing else", async (
   const used = new Set<string | undefined>(allowed.map(([method, path]) => operationOf(method, path)));
   expect(used.size).toBe(allowed.length);
   for (const { id: operation, method, path } of operations(id)) {
-    if (method === "GET" || used.has(operation) || operation === "platform.placements") continue;
+    if (method === "GET" || used.has(operation) || inClusters.has(operation) || operation === "platform.placements")
+      continue;
     expect(await visit(method, path, {}), operation).toMatchObject({
       status: 403,
       body: { error: `the console may not use ${operation}; send that request with a token` },
@@ -336,7 +337,28 @@ test("with write, a session operates Machines and changes nothing else", async (
   }
   for (const [method, path, body] of allowed)
     expect([path, (await visit(method, at + path, body)).status]).toEqual([path, 200]);
+  const made = await started.call("POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic" });
+  const cluster = `/v1/postgres/${made.body.data.id}`;
+  const backup = await visit("POST", `${cluster}/backups`, { type: "full" });
+  for (const [method, path, body] of [
+    ["POST", "/databases", { name: "more" }],
+    ["DELETE", "/databases/more"],
+    ["POST", "/users", { username: "app", role: "reader" }],
+    ["PATCH", "/users/app", { role: "writer" }],
+    ["POST", "/users/app/rotate_password", {}],
+    ["DELETE", "/users/app"],
+    ["POST", "/restore", { backup_id: backup.body.data.id }],
+    ["POST", "/fork", {}],
+  ] as const)
+    expect([path, (await visit(method, cluster + path, body)).status < 300]).toEqual([path, true]);
 });
+
+/** What a session may change in clusters. */
+const inClusters: ReadonlySet<string> = new Set(
+  ["createDatabase", "deleteDatabase", "createUser", "updateUser", "deleteUser", "rotatePassword"]
+    .concat(["createBackup", "restore", "fork"])
+    .map((name) => `postgres.${name}`),
+);
 
 test("a read-only token stays read-only with write", async () => {
   const started = await withApp({ console: "write" });
