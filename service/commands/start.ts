@@ -203,7 +203,7 @@ export function addStart(program: Command): void {
     new Option("--admin <address>", "address of the admin listener, for tests; none when left out"),
     new Option(
       "--console <mode>",
-      "the console at /: off, only to read, or also to operate Machines (default: read)",
+      "the console at /: off, only to read, or also to operate Machines and clusters (default: read)",
     ).choices(consoleModes),
     new Option(
       "--otlp-endpoint <url>",

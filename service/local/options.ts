@@ -76,7 +76,7 @@ export interface LocalOptions {
   readonly allowRemote?: boolean;
   /** Address of the admin listener, `host:port`. Default: none. */
   readonly admin?: string;
-  /** Whether there is a console at `/`, and whether it may also operate Machines. Default: `read`. */
+  /** Whether there is a console at `/`, and whether it may also operate Machines and clusters. Default: `read`. */
   readonly console?: ConsoleMode;
   /** URL of an OpenTelemetry collector that gets the spans. Default: none are recorded. */
   readonly otlpEndpoint?: string;

@@ -127,7 +127,7 @@ export const attacks = {
     },
     F82: {
       wrong: "A session reads the values of all secrets with `show_secrets=true`, and the passwords of database users.",
-      promised: "A session gets no secret from an operation or a view, whatever its token may read.",
+      promised: "A session gets no secret from a view or an operation that reads, whatever its token may read.",
     },
     F83: {
       wrong: "The audit does not show which secret values someone has seen in the console.",

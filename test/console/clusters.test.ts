@@ -20,6 +20,8 @@ async function withCluster(console: "read" | "write" = "write") {
     INSERT INTO orders SELECT n, 'customer ' || n, CASE n % 3 WHEN 0 THEN NULL WHEN 1 THEN '' ELSE repeat('long ', 100) END
       FROM generate_series(1, 250) AS n;
     CREATE INDEX by_customer ON orders (customer);
+    CREATE TABLE "<img src=x onerror=alert(1)>" ("<b>""'" text);
+    INSERT INTO "<img src=x onerror=alert(1)>" VALUES ('<script>alert(2)</script>');
     CREATE VIEW customers AS SELECT DISTINCT customer FROM orders;
     ANALYZE orders`);
   return { ...service, ...clusters, ready, owner, path: `/console/clusters/${ready.id}` };
@@ -77,6 +79,10 @@ describe.runIf(hasBrowser)("clusters in the console", () => {
     await page.getByRole("button", { name: "Copy command of psql" }).click();
     await expect.poll(() => copied(page)).toBe(`psql 'postgresql://app@127.0.0.1:${port}/fly-db'`);
     expect(await accessibilityProblems(page)).toEqual([]);
+    await page.goto(`${service.url}/console/requests`);
+    const row = page.getByRole("row").filter({ hasText: "/users/app/reveal" });
+    // The name of the token, with its id for those who need it.
+    await expect.poll(() => row.getByTitle(/^token [0-9a-f]{12}$/).textContent()).toBe("token first");
   });
 
   test("databases, users and backups are changed by buttons, which name the stack that may declare them", async () => {
@@ -182,6 +188,11 @@ describe.runIf(hasBrowser)("clusters in the console", () => {
     await page.getByRole("button", { name: "All tables" }).click();
     await page.getByRole("button", { name: "customers", exact: true }).click();
     await page.getByText("in no order: it may change from page to page").waitFor();
+    // Names and values are text, whatever is in them.
+    await page.getByRole("button", { name: "All tables" }).click();
+    await page.getByRole("button", { name: "<img src=x onerror=alert(1)>" }).click();
+    await page.getByText("Rows 1 to 1, in order as they are stored").waitFor();
+    expect(await cells(page, "Rows")).toEqual(["<script>alert(2)</script>"]);
   });
 
   for (const colorScheme of ["light", "dark"] as const)

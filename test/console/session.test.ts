@@ -132,7 +132,7 @@ describe.runIf(hasBrowser)("a session in the browser", () => {
     await row(page, /^shop/).waitFor();
     expect(await page.getByRole("group", { name: "Apps" }).getByRole("row").count()).toBe(2);
     expect(await page.getByText("Postgres clusters").count()).toBe(0);
-    expect(await views(page).getByRole("link").allTextContents()).toEqual(["Overview", "Requests", "API"]);
+    expect(await views(page).getByRole("link").allTextContents()).toEqual(["Overview", "Rollouts", "Requests", "API"]);
     await page.getByText("read-only").waitFor();
     await views(page).getByRole("link", { name: "Requests" }).click();
     await row(page, / POST \/v1\/apps\/shop\/machines /)

@@ -8,10 +8,10 @@ const mostRows = 1000;
 const mostCharacters = 2_000_000;
 const longestValue = 50_000;
 /** Rows of one request, and of one for rows that nobody is shown. */
-const batch = 20;
+const batch = 5;
 const batchOfRest = 100;
 /** Bytes that the server may send for one of them: a value can have a GB. */
-const mostReceived = 8 * 2 ** 20;
+const mostReceived = 4 * 2 ** 20;
 
 /** The connection, with what its types leave out. */
 type Connection = pg.Connection & {
