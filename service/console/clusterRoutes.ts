@@ -91,6 +91,8 @@ export function addClusterRoutes(app: FastifyInstance, context: Context): void {
     const gone = (): void => late.abort();
     const cancel = context.clock.after(mostMs, gone);
     reply.raw.once("close", gone);
+    // It may have gone already, and then it does not say so again.
+    if (reply.raw.destroyed) gone();
     try {
       return await work(AbortSignal.any([late.signal, closing.signal]));
     } catch (error) {

@@ -18,7 +18,8 @@ const settingsOf = (isWrite: boolean): Session["settings"] => ({
   lock_timeout: String(lockMs),
   // The server ends what the service does not read any more.
   idle_in_transaction_session_timeout: String(2 * statementMs),
-  client_connection_check_interval: "1000",
+  // Windows cannot tell, and refuses the setting there.
+  ...(process.platform === "win32" ? {} : { client_connection_check_interval: "1000" }),
   default_transaction_read_only: isWrite ? "off" : "on",
   // The text for the audit is taken apart by the same rule.
   standard_conforming_strings: "on",
