@@ -2,6 +2,7 @@
 // without duplicates or losses. `npm run test:all` tries all of them, which takes an hour; `npm test` one of one story.
 // test/faults/wholeRuns.test.ts kills those of a Machine in process.
 import { afterEach, describe, expect, inject, test } from "vitest";
+import { send } from "../support/around.ts";
 import { currentCertificate } from "../support/certificates.ts";
 import { gate } from "../support/gate.ts";
 import { entriesOf, entryOf, none, type EveryType } from "../support/everyType.ts";
@@ -15,6 +16,8 @@ interface Story {
   /** The program before the first of them. */
   readonly from: string;
   readonly stages: readonly (readonly [what: string, program: string])[];
+  /** Settings of the provider, which only the plugin has. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 const nothing = "export {};\n";
@@ -91,6 +94,7 @@ const oneMachine: Story = {
 
 const stories: Readonly<Record<string, Story>> = {
   "a fleet": rollouts,
+  "a fleet whose Machines are resources": { ...rollouts, settings: { "machines:fleetViews": "true" } },
   "a Machine with a volume": oneMachine,
   "one of every kind": {
     from: nothing,
@@ -118,10 +122,21 @@ const steps = Array.from({ length: longest }, (_, i) =>
 ).flat();
 
 const cases = Object.entries(stories).flatMap(([story, details]) =>
-  bindings.map((binding) => ({ story, ...details, binding, steps })),
+  bindings
+    .filter((binding) => details.settings === undefined || binding === "pulumi-machines-plugin")
+    .map((binding) => ({ story, ...details, binding, steps })),
 );
 
-describe.each(cases)("F18: kill -9 in the middle of $story on $binding", ({ from, stages, binding, steps: chosen }) => {
+/** Asserts that the state has each Machine of a fleet as a resource, and no other. */
+async function expectViews(service: TestService, stack: Stack): Promise<void> {
+  const live = await send<{ name: string }[]>(service, "GET", "/v1/apps/killed-shop/machines");
+  const seen = stack.resources().flatMap(({ urn, viewOf }) => (viewOf === undefined ? [] : [urn]));
+  const names = seen.map((urn) => urn.slice(urn.lastIndexOf("/") + 1));
+  expect(names.sort()).toEqual(live.map(({ name }) => name).sort());
+}
+
+describe.each(cases)("F18: kill -9 in the middle of $story on $binding", (one) => {
+  const { from, stages, binding, steps: chosen, settings = {} } = one;
   const open: TestService[] = [];
   afterEach(() => Promise.all(open.splice(0).map((service) => service.close())));
   let isOver = false;
@@ -131,7 +146,7 @@ describe.each(cases)("F18: kill -9 in the middle of $story on $binding", ({ from
     open.push(service);
     const stack = new Stack(inject("installed"), "steps", on);
     stack.program(from);
-    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token, ...settings });
     await stack.up();
     return { service, stack };
   }
@@ -153,6 +168,7 @@ describe.each(cases)("F18: kill -9 in the middle of $story on $binding", ({ from
         const { code, output } = await stack.run(["up", "--yes", "--skip-preview"]);
         expect(code, `${what}: ${output}`).toBe(0);
         await expectNoDuplicates(service, stack);
+        if (settings["machines:fleetViews"]) await expectViews(service, stack);
         expect(Object.keys(counts(await stack.up())), what).toEqual(["unchanged"]);
       }
       await expectSettled(service, stack);
