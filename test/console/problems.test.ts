@@ -61,7 +61,9 @@ describe.runIf(hasBrowser)("what has failed", () => {
       .getByText(/^Machine api of broken runs, but its checks fail\. Its check alive has been critical /)
       .waitFor();
     const figures = page.locator(".figures li");
-    expect((await figures.allTextContents()).slice(2, 5)).toEqual(["2 started", "1 failed", "1 with critical checks"]);
+    await expect
+      .poll(async () => (await figures.allTextContents()).slice(2, 5))
+      .toEqual(["2 started", "1 failed", "1 with critical checks"]);
     for (const colorScheme of ["dark", "light"] as const) {
       await page.emulateMedia({ colorScheme });
       expect(await accessibilityProblems(page)).toEqual([]);

@@ -65,7 +65,7 @@ describe.runIf(hasBrowser)("the search", () => {
       };
       await find("shop");
       for (const kind of ["Apps", "Hostnames", "Rollouts", "Stacks"])
-        await page.getByRole("group", { name: kind }).waitFor();
+        await page.getByRole("dialog").getByRole("group", { name: kind }).waitFor();
       expect(await accessibilityProblems(page)).toEqual([]);
       await page.screenshot({ path: `node_modules/.cache/pulumi-machines/screens/search-${theme}.png` });
       await page.setViewportSize({ width: 390, height: 844 });
@@ -82,12 +82,12 @@ describe.runIf(hasBrowser)("the search", () => {
       await leads(/^shop\/prod/, "/console/requests?by=prod%3A%3Ashop%3A%3A");
       await page.getByRole("row", { name: /Machine web of shop\/prod/ }).waitFor();
       await find("machines of shop");
-      await leads(/^Machines of shop/, "/console/rollouts/update-1.shop");
+      await leads(/^Machines of shop/, "/console/rollouts/personal.update-1.shop");
       await find("nothing like that");
       await page.getByText("Nothing is like that.").waitFor();
       await page.keyboard.press("Enter");
       await page.getByRole("button", { name: "Close" }).click();
-      expect(new URL(page.url()).pathname).toBe("/console/rollouts/update-1.shop");
+      expect(new URL(page.url()).pathname).toBe("/console/rollouts/personal.update-1.shop");
       expect(url).toBe(new URL(page.url()).origin);
     });
 });
