@@ -30,6 +30,8 @@ export interface MachineUsage extends Courses<keyof typeof machineFields> {
   /** Why nothing is known now, as a sentence; null if it is. */
   readonly problem: string | null;
   readonly isRunning: boolean;
+  /** Whether network and disk are measured, too. */
+  readonly hasNetwork: boolean;
   /** What it may use now: processors, and bytes of memory; null for one that is destroyed. */
   readonly limits: { readonly cpus: number; readonly memory: number } | null;
 }

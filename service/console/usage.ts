@@ -79,6 +79,7 @@ export async function machineUsage(
     ...(await coursesOf(asker, machineSeries(id), machineFields, hours)),
     isSimulated: context.runtime.usage === undefined,
     problem: usage.problem ?? null,
+    hasNetwork: usage.hasNetwork,
     isRunning: row?.state === "started",
     limits: row ? limitsOf(subjectOf(context, row)) : null,
   };

@@ -10,6 +10,8 @@ import { clusterSeries, machineSeries, measuredSeries, trafficSeries } from "./s
 export class Usage {
   /** Why nothing is known of Machines now, as a sentence; undefined if it is. */
   problem: string | undefined;
+  /** Whether the engine knows more of Machines than processors and memory. */
+  hasNetwork = true;
   readonly #context: Context;
   readonly #traffic: Traffic | undefined;
   /** What was read last, by Machine. */
@@ -62,6 +64,7 @@ export class Usage {
       const before = this.#before;
       this.#before = now;
       this.problem = undefined;
+      if (now.size > 0) this.hasNetwork = [...now.values()].some(({ received }) => received !== undefined);
       return [...now].map(([id, read]) => ({ series: machineSeries(id), values: valuesOf(read, before.get(id)) }));
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);

@@ -22,6 +22,15 @@ const Charts = ({ children }: { readonly children: ComponentChildren }): JSX.Ele
   <div class="charts">{children}</div>
 );
 
+/** A chart with a title. */
+const Panel = ({ title, ...chart }: Parameters<typeof Chart>[0] & { readonly title: string }): JSX.Element => (
+  <Section title={title}>
+    <Chart {...chart} />
+  </Section>
+);
+
+const NotYet = (): JSX.Element => <Empty>Nothing was measured yet; look again in half a minute.</Empty>;
+
 const perSecond = (value: number): string => `${bytes(value)}/s`;
 
 /** Values as a line; `tone` is its colour. */
@@ -38,7 +47,7 @@ export function MachineCharts({ at, topic }: { readonly at: string; readonly top
   const { data, error } = useLive<MachineUsage>(`${at}/usage?hours=${hoursNow()}`, [topic]);
   if (error) return <Problem error={error} />;
   if (!data) return <p class="faint">Reading …</p>;
-  const { times, courses, isSimulated, problem, isRunning, limits } = data;
+  const { times, courses, isSimulated, problem, isRunning, hasNetwork, limits } = data;
   if (isSimulated)
     return (
       <Empty>
@@ -46,60 +55,51 @@ export function MachineCharts({ at, topic }: { readonly at: string; readonly top
       </Empty>
     );
   const isMeasured = isKnown(courses.memory);
-  const network = isKnown(courses.received);
   return (
     <Section title="Usage" aside={<Period />}>
       {problem !== null && <p class="problem">{problem}</p>}
-      {problem === null && !isMeasured && (
-        <Empty>
-          {isRunning ? "Nothing was measured yet; look again in half a minute." : "It did not run at that time."}
-        </Empty>
-      )}
+      {problem === null && !isMeasured && (isRunning ? <NotYet /> : <Empty>It did not run at that time.</Empty>)}
       {isMeasured && (
         <Charts>
-          <Section title="Processors">
-            <Chart
-              label="Processors that the Machine used, and those that it may use."
+          <Panel
+            title="Processors"
+            label="Processors that the Machine used, and those that it may use."
+            times={times}
+            lines={[line("used", "busy", courses.cpus), ...limit("of", times, limits?.cpus)]}
+            words={decimal}
+            least={limits?.cpus ?? 1}
+          />
+          <Panel
+            title="Memory"
+            label="Memory that the Machine used, and how much it may use."
+            times={times}
+            lines={[line("used", "busy", courses.memory), ...limit("of", times, limits?.memory)]}
+            words={bytes}
+            least={limits?.memory ?? 1e6}
+          />
+          {hasNetwork && (
+            <Panel
+              title="Network"
+              label="Bytes a second that the Machine received and sent."
               times={times}
-              lines={[line("used", "busy", courses.cpus), ...limit("of", times, limits?.cpus)]}
-              words={decimal}
-              least={limits?.cpus ?? 1}
+              lines={[line("received", "busy", courses.received), line("sent", "odd", courses.sent)]}
+              words={perSecond}
+              least={1000}
             />
-          </Section>
-          <Section title="Memory">
-            <Chart
-              label="Memory that the Machine used, and how much it may use."
-              times={times}
-              lines={[line("used", "busy", courses.memory), ...limit("of", times, limits?.memory)]}
-              words={bytes}
-              least={limits?.memory ?? 1e6}
-            />
-          </Section>
-          {network && (
-            <Section title="Network">
-              <Chart
-                label="Bytes a second that the Machine received and sent."
-                times={times}
-                lines={[line("received", "busy", courses.received), line("sent", "odd", courses.sent)]}
-                words={perSecond}
-                least={1000}
-              />
-            </Section>
           )}
-          {network && (
-            <Section title="Disk">
-              <Chart
-                label="Bytes a second that the Machine read from its disks and wrote to them."
-                times={times}
-                lines={[line("read", "busy", courses.read), line("written", "odd", courses.written)]}
-                words={perSecond}
-                least={1000}
-              />
-            </Section>
+          {hasNetwork && (
+            <Panel
+              title="Disk"
+              label="Bytes a second that the Machine read from its disks and wrote to them."
+              times={times}
+              lines={[line("read", "busy", courses.read), line("written", "odd", courses.written)]}
+              words={perSecond}
+              least={1000}
+            />
           )}
         </Charts>
       )}
-      {isMeasured && !network && (
+      {isMeasured && !hasNetwork && (
         <p class="faint">The metrics of the cluster have processors and memory, and neither network nor disk.</p>
       )}
     </Section>
@@ -133,27 +133,25 @@ export function TrafficCharts({ app }: { readonly app: string }): JSX.Element {
         </span>
       }
     >
-      {!isMeasured && <Empty>Nothing was measured yet; look again in half a minute.</Empty>}
+      {!isMeasured && <NotYet />}
       {isMeasured && (
         <Charts>
-          <Section title="Requests and errors">
-            <Chart
-              label="Requests a second, and those answered with a status of 500 or more."
-              times={times}
-              lines={[line("requests", "busy", courses.requests), line("errors", "bad", courses.errors)]}
-              words={(value) => `${decimal(value)}/s`}
-              least={1}
-            />
-          </Section>
-          <Section title="Time to answer">
-            <Chart
-              label="Time within which half and 95 % of the requests were answered."
-              times={times}
-              lines={[line("half within", "busy", courses.median), line("95 % within", "odd", courses.p95)]}
-              words={milliseconds}
-              least={10}
-            />
-          </Section>
+          <Panel
+            title="Requests and errors"
+            label="Requests a second, and those answered with a status of 500 or more."
+            times={times}
+            lines={[line("requests", "busy", courses.requests), line("errors", "bad", courses.errors)]}
+            words={(value) => `${decimal(value)}/s`}
+            least={1}
+          />
+          <Panel
+            title="Time to answer"
+            label="Time within which half and 95 % of the requests were answered."
+            times={times}
+            lines={[line("half within", "busy", courses.median), line("95 % within", "odd", courses.p95)]}
+            words={milliseconds}
+            least={10}
+          />
         </Charts>
       )}
       <p class="faint">
@@ -181,31 +179,29 @@ export function ClusterCharts({ id }: { readonly id: string }): JSX.Element | nu
   if (!isKnown(courses.connections))
     return (
       <Section title="Load" aside={<Period />}>
-        <Empty>Nothing was measured yet; look again in half a minute.</Empty>
+        <NotYet />
       </Section>
     );
   return (
     <Section title="Load" aside={<Period />}>
       <Charts>
-        <Section title="Connections">
-          <Chart
-            label="Connections of clients, those with a query or a transaction, and how many there may be."
-            times={times}
-            lines={[
-              line("open", "busy", courses.connections),
-              line("active", "odd", courses.active),
-              { ...line("of", "calm", courses.most), isLimit: true },
-            ]}
-          />
-        </Section>
-        <Section title="Slow queries">
-          <Chart
-            label="Queries that had run for more than a second."
-            times={times}
-            lines={[line("running for more than a second", "bad", courses.slow)]}
-            words={count}
-          />
-        </Section>
+        <Panel
+          title="Connections"
+          label="Connections of clients, those with a query or a transaction, and how many there may be."
+          times={times}
+          lines={[
+            line("open", "busy", courses.connections),
+            line("active", "odd", courses.active),
+            { ...line("of", "calm", courses.most), isLimit: true },
+          ]}
+        />
+        <Panel
+          title="Slow queries"
+          label="Queries that had run for more than a second."
+          times={times}
+          lines={[line("running for more than a second", "bad", courses.slow)]}
+          words={count}
+        />
       </Charts>
     </Section>
   );
