@@ -11,6 +11,7 @@ import { addList } from "./commands/list.ts";
 import { addLogs } from "./commands/logs.ts";
 import { addMembers } from "./commands/members.ts";
 import { sentence } from "./commands/sentence.ts";
+import { addSsh } from "./commands/ssh.ts";
 import { addStart, defaultListen } from "./commands/start.ts";
 import { addTokens } from "./commands/tokens.ts";
 import { version } from "./version.ts";
@@ -49,6 +50,7 @@ async function main(): Promise<void> {
   addConsole(program);
   addList(program);
   addLogs(program);
+  addSsh(program);
   addHistory(program);
   addTokens(program);
   addData(program);

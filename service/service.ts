@@ -4,7 +4,7 @@ import type { RequestListener, Server } from "node:http";
 import { resolve } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { addRoutes, createServer, type LogStream, type Seen } from "./http/app.ts";
+import { addRoutes, createServer, record, type AppOptions, type LogStream, type Seen } from "./http/app.ts";
 import { senderOf } from "./http/authenticate.ts";
 import { Audit, consoleKept } from "./http/audit.ts";
 import { connectionLimits, mostHeld, type ConnectionLimits, type Tls } from "./http/connections.ts";
@@ -34,6 +34,7 @@ import type { Past } from "./console/past.ts";
 import { addConsole } from "./console/routes.ts";
 import { addHistoryRoutes } from "./http/historyRoutes.ts";
 import { addLocalRoutes } from "./http/localRoutes.ts";
+import { addTerminals } from "./http/terminals.ts";
 import { addMetaRoutes } from "./http/metaRoutes.ts";
 import { proxyLimits, type ProxyLimits } from "./proxy/limits.ts";
 import { Proxy } from "./proxy/proxy.ts";
@@ -237,7 +238,7 @@ export function createService(options: ServiceOptions = {}): Service {
     };
     const sessions =
       mode === "off" ? undefined : new Sessions({ ...signing, mode, isSecure: options.tls !== undefined });
-    addRoutes(app, {
+    const appOptions: AppOptions = {
       context,
       tokens,
       sessions,
@@ -248,7 +249,8 @@ export function createService(options: ServiceOptions = {}): Service {
       strict,
       allowedHosts: allowHosts === "any" ? undefined : new Set(namesIn(allowHosts)),
       seen: options.onRequest ?? (() => {}),
-    });
+    };
+    addRoutes(app, appOptions);
     addMetaRoutes(app, {
       context,
       metrics,
@@ -260,6 +262,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const isValid = (request: FastifyRequest): boolean =>
       senderOf({ context, tokens, sessions }, request) !== undefined;
     addLocalRoutes(app, context, proxy, isValid);
+    addTerminals(app, context, { isValid, record: (request, noted) => record(appOptions, request, noted) });
     addHistoryRoutes(app, context);
     const changes: Changes | undefined =
       sessions &&

@@ -28,6 +28,7 @@ import { machineOf } from "../rules/find.ts";
 import { rules } from "../rules/index.ts";
 import { guard, leaseStanding, type LeaseStanding } from "../rules/leases.ts";
 import { Deferred, Pieces, Reply, Text, textOfChunks, type Caller, type Chunk, type Input } from "../rules/rule.ts";
+import { terminalOperation } from "./terminalProtocol.ts";
 import { endWith, inSlices } from "../runtime/closing.ts";
 import { LookupNeeded, nothingFound, type Found } from "../runtime/lookup.ts";
 import { badStatus } from "../validation/validationMessages.ts";
@@ -263,6 +264,23 @@ interface Answered {
   readonly ms: number;
 }
 
+/** Something to record about a request, beside its answer. */
+export interface Noted {
+  readonly status: number;
+  readonly ms: number;
+  readonly about: string;
+}
+
+/** Records something about a request, in the audit, the history and the log. */
+export function record(options: AppOptions, request: FastifyRequest, { status, ms, about }: Noted): void {
+  const { id, method, routeOptions } = request;
+  const { operation } = routeOptions.config;
+  const path = pathOf(request);
+  request.about = about;
+  note(options, request, { path, operation, status, ms });
+  options.seen({ id, operation, method, path, status, ms: rounded(ms) });
+}
+
 /** Records that a request was answered, or that its connection was closed. */
 function note(
   { context, audit, metrics }: AppOptions,
@@ -314,7 +332,7 @@ function tellHistory({ clock, history }: Context, request: FastifyRequest, answe
   const { id, method, caller, about, params } = request;
   const { update } = senderIn(request);
   if (update !== null) history.hear(update);
-  if (method === "GET" || operation === undefined || leavesNoTrace(operation)) return;
+  if ((method === "GET" && operation !== terminalOperation) || operation === undefined || leavesNoTrace(operation)) return;
   const { app_name, machine_id } = params as Readonly<Record<string, string | undefined>>;
   const { name } = (operation === "apps.create" && request.body ? request.body : {}) as { readonly name?: unknown };
   history.add({

@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { Refusal, refuse } from "../refusal.ts";
 import type { Clock } from "../time/clock.ts";
 import type { Bearer, Tokens } from "../store/tokens.ts";
+import { pageKeyIn } from "./terminalProtocol.ts";
 
 /** The session of a browser that uses the console. */
 export interface Session {
@@ -147,8 +148,9 @@ export const bearerToken = (authorization: string | undefined): string | undefin
 /** The sender of a request by its token, or else by its session; undefined without either. */
 export function senderOf(
   { context, tokens, sessions }: Pick<AuthenticateOptions, "context" | "tokens" | "sessions">,
-  { headers: { authorization, cookie, [pageKeyHeader]: key } }: FastifyRequest,
+  { headers }: FastifyRequest,
 ): { readonly bearer: Bearer; readonly session: Session | null } | undefined {
+  const { authorization, cookie, [pageKeyHeader]: key = pageKeyIn(headers["sec-websocket-protocol"]) } = headers;
   if (authorization === undefined && cookie !== undefined)
     return typeof key === "string" ? sessions?.find(cookie, key) : undefined;
   const token = bearerToken(authorization);

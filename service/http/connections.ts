@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import { createServer as createNetServer, type AddressInfo, type Socket } from "node:net";
+import { acceptUpgrades, isForWebSocket } from "./upgrades.ts";
 import { filesForConnections, reservedFiles } from "../runtime/openFiles.ts";
 
 /** Certificate and key for HTTPS, in PEM. */
@@ -59,12 +60,14 @@ export function limitedServer(handler: RequestListener, limits: ConnectionLimits
     requestTimeout: limits.requestMs,
     connectionsCheckingInterval: limits.checkMs,
     keepAliveTimeout: 75_000,
+    shouldUpgradeCallback: isForWebSocket,
   };
   const server = tls
     ? createSecureServer({ ...options, ...tls, handshakeTimeout: limits.handshakeMs }, handler)
     : createServer(options, handler);
   server.timeout = limits.unreadMs;
   keepWithin(server, limits, tls !== undefined);
+  acceptUpgrades(server);
   return server;
 }
 

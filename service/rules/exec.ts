@@ -21,7 +21,7 @@ type InsideRules = Pick<
 const longestExec = 60;
 
 /** The Machine of the path, which must run. ASSUMED: operations that need a running Machine are 412 for others. */
-function runningMachineOf(input: Input): MachineRow {
+export function runningMachineOf(input: Parameters<typeof liveMachineOf>[0]): MachineRow {
   const machine = liveMachineOf(input);
   if (machine.state !== "started")
     throw refuse(412, `failed_precondition: machine is not started, currently ${machine.state}`);

@@ -1,5 +1,6 @@
 // The interface of runtimes, which run Machines. The service decides; a runtime acts and reports. Everything about processes
 // is behind this interface: one runtime may simulate them, another may start containers.
+import type { Readable, Writable } from "node:stream";
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { SignalName } from "../../api/signals.ts";
 import type { Endpoint } from "./postgresEngine.ts";
@@ -132,6 +133,27 @@ export interface Outcome {
   readonly exitSignal: number;
 }
 
+/** A terminal to open in a Machine. */
+export interface TerminalRequest {
+  /** The program and its arguments; none for a shell. */
+  readonly words: readonly string[];
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** A terminal in a Machine, and the program in it. */
+export interface TerminalSession {
+  /** What the program writes; it ends with the program. A reader that pauses it makes the program wait. */
+  readonly output: Readable;
+  /** What is typed. It is never ended: a program in a terminal reads until it ends. */
+  readonly input: Writable;
+  resize(columns: number, rows: number): void;
+  /** Resolves with the exit code of the program; undefined if the engine does not say. */
+  readonly exited: Promise<number | undefined>;
+  /** Ends the program and those that it started. Resolves when they have ended, or cannot be reached. */
+  end(): Promise<void>;
+}
+
 /** A process of a Machine, in the format of `ps`. */
 export interface Process {
   readonly pid: number;
@@ -247,6 +269,8 @@ export interface Runtime {
   signal(machine: Subject, signal: SignalName): void;
   /** Runs a command; undefined if it did not exit in time. */
   exec(machine: Subject, command: Command): Promise<Outcome | undefined>;
+  /** Opens a terminal. Throws a Refusal if the image has no shell. Omitted by a runtime that runs no programs. */
+  readonly terminal?: ((machine: Subject, request: TerminalRequest) => Promise<TerminalSession>) | undefined;
   processes(machine: Subject): Promise<readonly Process[]>;
   /** Applies a Machine's new memory limit. */
   limitMemory(machine: Subject): void;

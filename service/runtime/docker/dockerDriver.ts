@@ -15,6 +15,8 @@ import type {
   RuntimeHost,
   StopRequest,
   Subject,
+  TerminalRequest,
+  TerminalSession,
   Usage,
 } from "../runtime.ts";
 import { runCommand, processesOf } from "./commands.ts";
@@ -39,6 +41,7 @@ import { containerLogs } from "./logs.ts";
 import { Networks } from "./networks.ts";
 import type { Registries } from "./registries.ts";
 import { listensIn } from "./sockets.ts";
+import { openTerminal } from "./terminal.ts";
 import { unsupported } from "./unsupported.ts";
 import { usageOf } from "./usage.ts";
 import { DockerVolumes } from "./volumes.ts";
@@ -249,6 +252,12 @@ export class DockerDriver implements Driver<ContainerOf> {
     const container = await this.#current(machine);
     await this.#firewall.settled();
     return runCommand(container, command);
+  }
+
+  async terminal(machine: Subject, request: TerminalRequest): Promise<TerminalSession> {
+    const container = await this.#current(machine);
+    await this.#firewall.settled();
+    return openTerminal(container, request);
   }
 
   async processes(machine: Subject): Promise<readonly Process[]> {

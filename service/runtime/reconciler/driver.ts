@@ -97,7 +97,7 @@ export interface VolumeDriver {
 /** What an engine does. Each method is one step: it is repeated after a failure, and after the service was killed. */
 export interface Driver<I extends Instance> extends Pick<
   Runtime,
-  "name" | "copyProblem" | "problem" | "hasRoom" | "exec" | "processes" | "databasesChanged"
+  "name" | "copyProblem" | "problem" | "hasRoom" | "exec" | "terminal" | "processes" | "databasesChanged"
 > {
   /** {@link Runtime.usage} */
   usage(): Promise<ReadonlyMap<string, Usage>>;

@@ -40,6 +40,7 @@ export class Reconciler<I extends Instance> implements Runtime {
   readonly name: string;
   readonly copyProblem: string | undefined;
   readonly databasesChanged: (() => void) | undefined;
+  readonly terminal: Runtime["terminal"] | undefined;
   readonly reach: Reached;
   readonly #host: RuntimeHost;
   readonly #driver: Driver<I>;
@@ -78,6 +79,7 @@ export class Reconciler<I extends Instance> implements Runtime {
     this.name = driver.name;
     this.copyProblem = driver.copyProblem;
     this.databasesChanged = driver.databasesChanged?.bind(driver);
+    this.terminal = driver.terminal?.bind(driver);
     this.reach = new Reached(host, reports);
     this.#stops = new Stops(host, reports, driver);
     this.#volumes = new Volumes(host, reports, driver);

@@ -1,0 +1,194 @@
+// One terminal: what its client and the program in the Machine say to each other. Binary messages are bytes, as typed or written.
+// Text messages are JSON: the first one of the client opens the terminal, later ones resize it; the service says how it ended.
+import type { WebSocket, RawData } from "ws";
+import { z } from "zod";
+import { oneLine } from "../../api/printable.ts";
+import { Refusal } from "../refusal.ts";
+import type { TerminalRequest, TerminalSession } from "../runtime/runtime.ts";
+import type { Clock } from "../time/clock.ts";
+
+// A client says something within this time when it begins, and answers pings later.
+const checkEvery = 15_000;
+/** Bytes that wait for the client. */
+const [mostUnread, fewUnread] = [2 ** 20, 2 ** 18];
+
+const size = z.number().int().min(1).max(2000);
+const control = z.strictObject({
+  columns: size,
+  rows: size,
+  /** The program and its arguments; a shell without. Only in the first message. */
+  command: z.array(z.string().min(1).max(4096)).min(1).max(256).optional(),
+});
+
+/** Codes of WebSockets: it has ended, the service ends, it is not allowed, and there is an error. */
+const codes = { ended: 1000, leaving: 1001, refused: 1008, failed: 1011 } as const;
+
+/** Why a terminal ends. */
+export type EndCode = keyof typeof codes;
+
+/** What a terminal needs. */
+export interface TerminalOptions {
+  readonly socket: WebSocket;
+  readonly clock: Clock;
+  /** Opens it in the Machine. */
+  readonly open: (request: TerminalRequest) => Promise<TerminalSession>;
+  /** Whether the client may still use it. */
+  readonly isValid: () => boolean;
+  /** Why the program has ended, if it did not end by itself. */
+  readonly reason: () => string | undefined;
+  /** Is told when it is opened, or cannot be. */
+  readonly opened: (words: readonly string[], refusal?: Refusal) => void;
+  /** Is told when it ends, as a sentence, and after how many milliseconds. */
+  readonly ended: (how: string, ms: number) => void;
+  readonly failed: (error: unknown) => void;
+}
+
+/** A terminal that a client has connected to. */
+export class Terminal {
+  /** Resolves when its program has ended, and the client is told. */
+  readonly finished: Promise<void>;
+  readonly #options: TerminalOptions;
+  #finish: () => void = () => {};
+  #begun: number | undefined;
+  #asked: z.infer<typeof control> | undefined;
+  #session: TerminalSession | undefined;
+  #isOver = false;
+  #isAlive = true;
+  #cancel: () => void;
+
+  constructor(options: TerminalOptions) {
+    this.#options = options;
+    this.finished = new Promise((resolve) => (this.#finish = resolve));
+    const { socket, clock } = options;
+    socket.on("message", (data, isBinary) => {
+      this.#isAlive = true;
+      if (isBinary) this.#type(data as Buffer);
+      else this.#control(textOf(data));
+    });
+    socket.on("pong", () => (this.#isAlive = true));
+    socket.once("close", () => this.end("ended", "its client has gone"));
+    // Such as a message that is too long; the connection is closed.
+    socket.on("error", () => {});
+    this.#cancel = clock.after(checkEvery, () => this.#check());
+  }
+
+  /** Ends it, and the program in it, for a reason that the client is told. */
+  end(code: EndCode, reason: string): void {
+    this.#end(code, { problem: reason }, reason);
+  }
+
+  #end(code: EndCode, said: { readonly exit: number | null } | { readonly problem: string }, how: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#cancel();
+    const { socket, clock, ended } = this.#options;
+    if (socket.isPaused) socket.resume();
+    socket.send(JSON.stringify(said), () => {});
+    socket.close(codes[code]);
+    if (this.#begun !== undefined) ended(how, clock.elapsed() - this.#begun);
+    const session = this.#session;
+    session?.output.resume();
+    void (session?.end() ?? Promise.resolve()).catch(this.#options.failed).finally(() => {
+      this.#finish();
+    });
+  }
+
+  /** Looks whether it may stay open. */
+  #check(): void {
+    const { socket, clock } = this.#options;
+    if (!this.#mayStay()) return;
+    if (!this.#asked) return this.end("refused", "the first message did not come in time");
+    // A client that reads nothing does not answer, either.
+    if (!this.#isAlive) {
+      this.end("ended", "its client does not answer");
+      return socket.terminate();
+    }
+    this.#isAlive = socket.isPaused;
+    socket.ping();
+    this.#cancel = clock.after(checkEvery, () => this.#check());
+  }
+
+  #mayStay(): boolean {
+    if (this.#isOver) return false;
+    if (this.#options.isValid()) return true;
+    this.end("refused", "the token or the session has expired, or was revoked");
+    return false;
+  }
+
+  #control(text: string): void {
+    if (this.#isOver) return;
+    const { success, data } = control.safeParse(jsonOf(text));
+    if (!success || (this.#asked && data.command)) return this.end("refused", "a message of the client is not valid");
+    const { columns, rows } = data;
+    if (this.#asked) return this.#session?.resize(columns, rows);
+    this.#asked = data;
+    // What is typed waits until the program is there.
+    this.#options.socket.pause();
+    void this.#open(data.command ?? [], columns, rows);
+  }
+
+  async #open(words: readonly string[], columns: number, rows: number): Promise<void> {
+    const { socket, clock, open, opened, failed } = this.#options;
+    let session: TerminalSession;
+    try {
+      session = await open({ words, columns, rows });
+    } catch (error) {
+      const refusal =
+        error instanceof Refusal ? error : new Refusal(500, { error: "the terminal could not be opened; see the log" });
+      if (!(error instanceof Refusal)) failed(error);
+      if (this.#isOver) return;
+      opened(words, refusal);
+      return this.end("failed", refusal.message);
+    }
+    if (this.#isOver) return void session.end().catch(failed);
+    this.#begun = clock.elapsed();
+    this.#session = session;
+    opened(words);
+    socket.send(JSON.stringify({ opened: true }));
+    session.input.on("error", () => {});
+    session.output.on("error", () => {});
+    session.output.on("data", (part: Buffer) => this.#show(part));
+    void session.exited.then((code) => this.#exited(code));
+    socket.resume();
+  }
+
+  #exited(code: number | undefined): void {
+    const reason = this.#options.reason();
+    if (reason !== undefined) return this.end("ended", reason);
+    this.#end("ended", { exit: code ?? null }, code === undefined ? "its program ended" : `exit code ${code}`);
+  }
+
+  #show(part: Buffer): void {
+    const { socket } = this.#options;
+    const { output } = this.#session ?? {};
+    if (!output || !this.#mayStay()) return;
+    socket.send(part, () => {
+      if (output.isPaused() && socket.bufferedAmount <= fewUnread) output.resume();
+    });
+    if (socket.bufferedAmount > mostUnread) output.pause();
+  }
+
+  #type(bytes: Buffer): void {
+    if (!this.#mayStay()) return;
+    const { socket } = this.#options;
+    const { input } = this.#session ?? {};
+    if (!input) return this.end("refused", "the first message must open the terminal");
+    if (!input.writable || input.write(bytes)) return;
+    socket.pause();
+    input.once("drain", () => socket.resume());
+  }
+}
+
+const textOf = (data: RawData): string => (Buffer.isBuffer(data) ? data : Buffer.from(data as ArrayBuffer)).toString();
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A command in the records. */
+export const commandText = (words: readonly string[]): string =>
+  words.length === 0 ? "a shell" : oneLine(words.join(" "));

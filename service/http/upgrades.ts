@@ -1,0 +1,57 @@
+// Requests for WebSockets. They pass the same handler as every other request, so that they meet the same checks, and are refused by
+// the same answers. A handler that accepts one takes its connection.
+import { ServerResponse, type IncomingMessage, type Server } from "node:http";
+import type { Socket } from "node:net";
+
+/** The connection of a request for a WebSocket. */
+export interface Upgrade {
+  readonly socket: Socket;
+  /** What the client has sent after the request. */
+  readonly head: Buffer;
+}
+
+const upgrades = new WeakMap<IncomingMessage, Upgrade>();
+
+/** The connection of a request; undefined if it is not for a WebSocket. */
+export const upgradeOf = (request: IncomingMessage): Upgrade | undefined => upgrades.get(request);
+
+/** Whether a request is for a WebSocket. Others ask for HTTP/2, which the service does not speak: they get an answer by HTTP/1. */
+export const isForWebSocket = ({ method, headers }: IncomingMessage): boolean =>
+  method === "GET" &&
+  headers.upgrade?.toLowerCase() === "websocket" &&
+  headers["transfer-encoding"] === undefined &&
+  (headers["content-length"] ?? "0") === "0";
+
+/** Passes requests for WebSockets to the listeners of the others. */
+export function acceptUpgrades(server: Server): void {
+  server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    // No one else listens any more.
+    socket.on("error", () => socket.destroy());
+    if (!isForWebSocket(request)) return readAgain(server, request, { socket, head });
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    try {
+      response.assignSocket(socket);
+    } catch {
+      // An earlier request of the connection has no answer yet. No client sends this.
+      return void socket.destroy();
+    }
+    response.once("finish", () => socket.destroySoon());
+    upgrades.set(request, { socket, head });
+    server.emit("request", request, response);
+  });
+}
+
+/** Reads a request again, as one without an upgrade. Only Node.js before 22.21 and 24.9 needs this: others ask before. */
+function readAgain(server: Server, request: IncomingMessage, { socket, head }: Upgrade): void {
+  const { method = "GET", url = "/", httpVersion, rawHeaders } = request;
+  const lines = [`${method} ${url} HTTP/${httpVersion}`];
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? "";
+    if (!/^(?:connection|upgrade)$/i.test(name)) lines.push(`${name}: ${rawHeaders[i + 1] ?? ""}`);
+  }
+  // Each time adds listeners to the connection, so it is used once.
+  lines.push("Connection: close", "", "");
+  socket.unshift(Buffer.concat([Buffer.from(lines.join("\r\n"), "latin1"), head]));
+  server.emit("encrypted" in socket ? "secureConnection" : "connection", socket);
+}
