@@ -1,9 +1,11 @@
 // A request that a member sends to another one, and the answer on its way to the client. Every request at a member that does not lead
 // passes here, so this uses undici's dispatcher itself: its `request` makes a stream and several promises for each.
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import type { Dispatcher } from "undici";
 import { bodyLimit } from "./app.ts";
 import { hasBody } from "./connections.ts";
+import { upgradeOf } from "./upgrades.ts";
 
 /** The header by which a member says from which client a request comes. */
 export const clientHeader = "machines-client";
@@ -71,6 +73,28 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#isGivenUp) this.giveUp();
+  }
+
+  /** The other member has accepted a WebSocket: from now on, both connections are one. */
+  onRequestUpgrade(
+    _: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+    other: Duplex,
+  ): void {
+    this.#controller = undefined;
+    this.#settle?.resolve(true);
+    const upgrade = upgradeOf(this.#response.req);
+    other.on("error", () => other.destroy());
+    if (!upgrade || upgrade.socket.destroyed) return void other.destroy();
+    const { socket, head } = upgrade;
+    const lines = Object.entries(headers).flatMap(([name, value]) => [value ?? []].flat().map((one) => `${name}: ${one}`));
+    socket.write(`HTTP/1.1 ${status} Switching Protocols\r\n${lines.join("\r\n")}\r\n\r\n`, "latin1");
+    if (head.length > 0) other.write(head);
+    socket.once("close", () => other.destroy());
+    other.once("close", () => socket.destroySoon());
+    other.pipe(socket);
+    socket.pipe(other);
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Record<string, unknown>): void {

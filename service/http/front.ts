@@ -11,6 +11,7 @@ import { refuseConnections } from "./app.ts";
 import type { MemberKey } from "./memberKey.ts";
 import { limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import { Attempt, bodyOf, clientHeader, forwardedHeaders, refusedHeader } from "./forwarding.ts";
+import { upgradeOf } from "./upgrades.ts";
 
 /** What a front needs. */
 export interface FrontOptions {
@@ -237,7 +238,8 @@ export class Front {
     const headers = forwardedHeaders(rawHeaders);
     headers.push(clientHeader, this.#sayingOf(clientOf(request)));
     try {
-      return await taken.attempt.send(this.#agent, { origin: address, path: url, method, headers, body });
+      const upgrade = upgradeOf(request) ? "websocket" : null;
+      return await taken.attempt.send(this.#agent, { origin: address, path: url, method, headers, body, upgrade });
     } catch (error) {
       const isRepeatable = notSent.has(codeOf(error)) || canRepeat(request);
       if (response.headersSent || response.closed || !isRepeatable) throw error;
@@ -248,6 +250,8 @@ export class Front {
   /** Ends every connection without an answer, because what was accepted may not have happened. */
   cut(): void {
     this.server.closeAllConnections();
+    // Those of WebSockets are no longer the server's.
+    for (const { request } of this.#forwarded) upgradeOf(request)?.socket.destroy();
   }
 }
 

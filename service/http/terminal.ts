@@ -52,6 +52,8 @@ export class Terminal {
   #begun: number | undefined;
   #asked: z.infer<typeof control> | undefined;
   #session: TerminalSession | undefined;
+  /** What was typed before the program was there. */
+  #early: Buffer[] = [];
   #isOver = false;
   #isAlive = true;
   #cancel: () => void;
@@ -120,9 +122,10 @@ export class Terminal {
     const { success, data } = control.safeParse(jsonOf(text));
     if (!success || (this.#asked && data.command)) return this.end("refused", "a message of the client is not valid");
     const { columns, rows } = data;
-    if (this.#asked) return this.#session?.resize(columns, rows);
+    const isFirst = this.#asked === undefined;
     this.#asked = data;
-    // What is typed waits until the program is there.
+    if (!isFirst) return this.#session?.resize(columns, rows);
+    // What is typed waits until the program is there: in the connection, beside what was read from it already.
     this.#options.socket.pause();
     void this.#open(data.command ?? [], columns, rows);
   }
@@ -138,7 +141,7 @@ export class Terminal {
       if (!(error instanceof Refusal)) failed(error);
       if (this.#isOver) return;
       opened(words, refusal);
-      return this.end("failed", refusal.message);
+      return this.end("failed", this.#options.reason() ?? refusal.message);
     }
     if (this.#isOver) return void session.end().catch(failed);
     this.#begun = clock.elapsed();
@@ -150,6 +153,9 @@ export class Terminal {
     session.output.on("data", (part: Buffer) => this.#show(part));
     void session.exited.then((code) => this.#exited(code));
     socket.resume();
+    const { columns: lastColumns, rows: lastRows } = this.#asked ?? { columns, rows };
+    if (lastColumns !== columns || lastRows !== rows) session.resize(lastColumns, lastRows);
+    for (const bytes of this.#early.splice(0)) this.#type(bytes);
   }
 
   #exited(code: number | undefined): void {
@@ -172,7 +178,8 @@ export class Terminal {
     if (!this.#mayStay()) return;
     const { socket } = this.#options;
     const { input } = this.#session ?? {};
-    if (!input) return this.end("refused", "the first message must open the terminal");
+    if (!this.#asked) return this.end("refused", "the first message must open the terminal");
+    if (!input) return void this.#early.push(bytes);
     if (!input.writable || input.write(bytes)) return;
     socket.pause();
     input.once("drain", () => socket.resume());

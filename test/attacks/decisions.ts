@@ -99,6 +99,7 @@ const routes: Readonly<Record<string, readonly string[]>> = {
     "POST /console/api/clusters/:cluster_id/tables",
     "POST /console/api/clusters/:cluster_id/query",
   ],
+  "app operate": ["GET /local/apps/:app_name/machines/:machine_id/terminal"],
   "operator read": ["GET /metrics"],
   "operator's session read": ["POST /console/api/faults", "DELETE /console/api/faults/:id"],
 };

@@ -25,7 +25,7 @@ describe.runIf(hasEngine && hasShells)("a terminal in a container", () => {
     await terminal.shows(/40 120\r\n/);
     terminal.type("cd /tmp\r");
     terminal.type("pwd\r");
-    await terminal.shows(/\r\n\/tmp\r\n/);
+    await terminal.shows(/[\r\n]\/tmp\r\n/);
     terminal.type("echo begin''s; sleep 1000\r");
     await terminal.shows("begins");
     terminal.type("\x03");
@@ -96,6 +96,7 @@ describe.runIf(hasEngine && hasShells)("a terminal in a container", () => {
   test("says when its Machine has stopped, and when the service ends", async () => {
     const { app, id, open } = await machineWith();
     const first = await open();
+    await expect.poll(() => first.said).toEqual([{ opened: true }]);
     await app.post(id, "stop");
     expect((await first.ended()).last).toEqual({
       problem: expect.stringMatching(/^failed_precondition: machine is not started, currently stop/),
