@@ -31,7 +31,8 @@ function machineOf(store: Store, app: string, id: string, named: string | undefi
     const [first, ...more] = meant;
     const known = all.flatMap((one) => [one.name, one.id]);
     if (!first) throw new Problem(`App ${app} has no Machine ${named}${nearestOr(named, known, "")}`);
-    if (more.length > 0) throw new Problem(`several Machines of App ${app} have this name; name one by id: ${list(meant)}`);
+    if (more.length > 0)
+      throw new Problem(`several Machines of App ${app} have this name; name one by id: ${list(meant)}`);
     return first.id;
   }
   const started = all.filter(({ state }) => state === "started");
@@ -52,7 +53,8 @@ async function ssh(_app: string, _machine: string | undefined, _words: string[],
   const words = wordsIn(process.argv);
   const [app = "", named, ...rest] = command.args.slice(0, command.args.length - words.length);
   if (app === "") throw new Problem("name an App before --");
-  if (rest.length > 0) throw new Problem(`a command follows \`--\`: machines-service ssh ${app} ${named} -- ${rest.join(" ")}`);
+  if (rest.length > 0)
+    throw new Problem(`a command follows \`--\`: machines-service ssh ${app} ${named} -- ${rest.join(" ")}`);
   const running = findRunning(folder);
   if (!running) throw new Problem(`machines-service is not running (data ${folder})`);
   const service = await reach(folder);

@@ -332,7 +332,8 @@ function tellHistory({ clock, history }: Context, request: FastifyRequest, answe
   const { id, method, caller, about, params } = request;
   const { update } = senderIn(request);
   if (update !== null) history.hear(update);
-  if ((method === "GET" && operation !== terminalOperation) || operation === undefined || leavesNoTrace(operation)) return;
+  if ((method === "GET" && operation !== terminalOperation) || operation === undefined || leavesNoTrace(operation))
+    return;
   const { app_name, machine_id } = params as Readonly<Record<string, string | undefined>>;
   const { name } = (operation === "apps.create" && request.body ? request.body : {}) as { readonly name?: unknown };
   history.add({

@@ -88,7 +88,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
     other.on("error", () => other.destroy());
     if (!upgrade || upgrade.socket.destroyed) return void other.destroy();
     const { socket, head } = upgrade;
-    const lines = Object.entries(headers).flatMap(([name, value]) => [value ?? []].flat().map((one) => `${name}: ${one}`));
+    const lines = Object.entries(headers).flatMap(([name, value]) =>
+      [value ?? []].flat().map((one) => `${name}: ${one}`),
+    );
     socket.write(`HTTP/1.1 ${status} Switching Protocols\r\n${lines.join("\r\n")}\r\n\r\n`, "latin1");
     if (head.length > 0) other.write(head);
     socket.once("close", () => other.destroy());

@@ -37,7 +37,10 @@ export function addTerminals(app: FastifyInstance, context: Context, { isValid, 
   app.addHook("preClose", async () => {
     isClosing = true;
     for (const terminal of open.keys()) terminal.end("leaving", "the service ends");
-    await allWithin(closingMs, [...open.keys()].map(({ finished }) => finished));
+    await allWithin(
+      closingMs,
+      [...open.keys()].map(({ finished }) => finished),
+    );
     for (const socket of server.clients) socket.terminate();
   });
 

@@ -83,7 +83,9 @@ describe.runIf(hasEngine && hasShells)("a terminal in a container", () => {
     terminal.socket.pause();
     const before = process.memoryUsage().arrayBuffers;
     // Others are served meanwhile, and it has written much if nothing stops it.
-    const other = await open({ command: ["sh", "-c", "yes | { i=0; while [ $i -lt 20000 ]; do read -r x; i=$((i+1)); done; }"] });
+    const other = await open({
+      command: ["sh", "-c", "yes | { i=0; while [ $i -lt 20000 ]; do read -r x; i=$((i+1)); done; }"],
+    });
     expect((await other.ended()).last).toEqual({ exit: 0 });
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(32 * 2 ** 20);
     const read = terminal.bytes();

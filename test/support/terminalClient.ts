@@ -42,12 +42,7 @@ export async function connectTo(
 }
 
 /** Opens a terminal. */
-export async function openTerminal(
-  service: Reached,
-  path: string,
-  first: object = {},
-  options: Asked = {},
-) {
+export async function openTerminal(service: Reached, path: string, first: object = {}, options: Asked = {}) {
   const connected = await connectTo(service, path, options);
   if (!("socket" in connected)) throw new Error(`${connected.status} ${connected.error}`);
   const { socket } = connected;
