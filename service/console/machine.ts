@@ -103,6 +103,7 @@ export async function machineView(asker: Asker, params: Params) {
       id,
     ),
     canLog: context.runtime.logs !== undefined,
+    hasTerminals: context.runtime.terminal !== undefined,
   };
 }
 

@@ -47,6 +47,7 @@ describe.runIf(hasEngine && hasShells)("the command ssh", () => {
     local.stdin.write("sleep 1000\r");
     await expect.poll(() => shown).toContain("sleep 1000");
     local.stdin.write("\x03");
+    await expect.poll(() => shown).toMatch(/\^C[^]*# $/);
     local.stdin.write("exit 9\r");
     await expect.poll(() => shown).toContain("code=9");
     const settings = [...shown.matchAll(/^[\da-f]+(?::[\da-f]+){10,}/gm)].map(([text]) => text);

@@ -29,6 +29,8 @@ describe.runIf(hasEngine && hasShells)("a terminal in a container", () => {
     terminal.type("echo begin''s; sleep 1000\r");
     await terminal.shows("begins");
     terminal.type("\x03");
+    // What is typed at the same moment would be lost, as in every terminal.
+    await terminal.shows(/\^C[^]*# $/);
     terminal.type("echo after''wards $?\r");
     await terminal.shows("afterwards 130");
     terminal.type("exit 7\r");

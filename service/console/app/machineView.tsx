@@ -139,7 +139,7 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
       )}
       {view === "terminal" && who.value?.canWrite && (
         <Suspense fallback={<p class="faint">Loading …</p>}>
-          <Terminal app={app} id={id} state={state} />
+          <Terminal app={app} id={id} state={state} isReal={data.hasTerminals} />
         </Suspense>
       )}
     </>

@@ -1,10 +1,13 @@
-// Commands in a Machine, one after the other, in a terminal. Each is one request of the interface.
+// Commands in a Machine, one after the other, in a terminal. Each is one request of the interface. With a runtime that has terminals,
+// programs get a terminal of their own (tty.tsx).
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal as Screen } from "@xterm/xterm";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { problemOf, send } from "./live.ts";
 import { Empty } from "./parts.tsx";
+import { withSheets } from "./sheets.ts";
+import { Tty } from "./tty.tsx";
 
 interface Outcome {
   readonly stdout?: string;
@@ -12,56 +15,32 @@ interface Outcome {
   readonly exit_code?: number;
 }
 
-/** A terminal in which each line is a command of a shell in the Machine. */
+/** A terminal of a shell in the Machine, or one in which each line is a command of it. */
 export function Terminal({
   app,
   id,
   state,
+  isReal,
 }: {
   readonly app: string;
   readonly id: string;
   readonly state: string;
+  readonly isReal: boolean;
 }): JSX.Element {
   const place = useRef<HTMLDivElement>(null);
   const isRunning = state === "started";
-  useEffect(() => (place.current && isRunning ? open(place.current, app, id) : undefined), [app, id, isRunning]);
+  useEffect(
+    () => (place.current && isRunning && !isReal ? open(place.current, app, id) : undefined),
+    [app, id, isRunning, isReal],
+  );
   if (!isRunning) return <Empty>A command needs a Machine that runs; this one is {state}.</Empty>;
+  if (isReal) return <Tty app={app} id={id} />;
   return <div class="terminal" ref={place} />;
 }
 
 const prompt = "\x1b[1m$\x1b[0m ";
 const [up, down] = ["\x1b[A", "\x1b[B"];
 const nextKey = /^(?:\x1b(?:\[[\d;]*.|O.|.)?|[\0-\x1f\x7f]|[^\0-\x1f\x7f]+)/s;
-
-/**
- * Runs a function of the terminal, which writes its style sheets as text. The policy of the page forbids such elements, but not
- * style sheets that a script makes, so it gets those.
- */
-function withSheets(run: () => void): void {
-  const create = document.createElement.bind(document);
-  document.createElement = (tag: string) => (tag === "style" ? sheetElement(create("span")) : create(tag));
-  try {
-    run();
-  } finally {
-    document.createElement = create;
-  }
-}
-
-/** Makes an element act as a style element. */
-function sheetElement(element: HTMLElement): HTMLElement {
-  const sheet = new CSSStyleSheet();
-  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
-  element.hidden = true;
-  Object.defineProperties(element, {
-    sheet: { value: sheet },
-    textContent: {
-      set(text: string) {
-        sheet.replaceSync(text);
-      },
-    },
-  });
-  return element;
-}
 
 function open(place: HTMLElement, app: string, id: string): () => void {
   const screen = new Screen({

@@ -1,0 +1,85 @@
+// A terminal of a program in a Machine, by a WebSocket.
+import { FitAddon } from "@xterm/addon-fit";
+import { Terminal as Screen } from "@xterm/xterm";
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { terminalProtocol } from "../../http/terminalProtocol.ts";
+import { protocolsWith } from "./session.ts";
+import { withSheets } from "./sheets.ts";
+
+/** Characters of one message: the service takes 64 KiB. */
+const longest = 8192;
+
+/** A terminal of a shell in a Machine. */
+export function Tty({ app, id }: { readonly app: string; readonly id: string }): JSX.Element {
+  const place = useRef<HTMLDivElement>(null);
+  const [number, again] = useState(0);
+  const [end, setEnd] = useState("");
+  useEffect(() => {
+    setEnd("");
+    return place.current ? open(place.current, app, id, setEnd) : undefined;
+  }, [app, id, number]);
+  return (
+    <>
+      <p class="faint" id="leave-terminal">
+        Tab is a key of the program. To leave the terminal, press Ctrl-Shift-Escape.
+      </p>
+      <div class="terminal" role="group" aria-label="Terminal" aria-describedby="leave-terminal" ref={place} />
+      {end !== "" && (
+        <p role="status">
+          {end}{" "}
+          <button type="button" onClick={() => again(number + 1)}>
+            Open another
+          </button>
+        </p>
+      )}
+    </>
+  );
+}
+
+const sentenceOf = ({ exit, problem }: { readonly exit?: number | null; readonly problem?: string }): string =>
+  problem === undefined
+    ? `The program has ended${typeof exit === "number" ? ` with exit code ${exit}` : ""}.`
+    : `The terminal has ended: ${problem}.`;
+
+function open(place: HTMLElement, app: string, id: string, ended: (why: string) => void): () => void {
+  const screen = new Screen({ cursorBlink: false, fontSize: 13, screenReaderMode: true });
+  const fit = new FitAddon();
+  screen.loadAddon(fit);
+  withSheets(() => screen.open(place));
+  fit.fit();
+  const resized = new ResizeObserver(() => fit.fit());
+  resized.observe(place);
+  const path = `/local/apps/${encodeURIComponent(app)}/machines/${encodeURIComponent(id)}/terminal`;
+  const url = `${location.origin.replace(/^http/, "ws")}${path}`;
+  const socket = new WebSocket(url, protocolsWith(terminalProtocol));
+  socket.binaryType = "arraybuffer";
+  const size = () => JSON.stringify({ columns: screen.cols, rows: screen.rows });
+  const bytes = new TextEncoder();
+  let why = "The terminal has ended: the service cannot be reached, or refuses it.";
+  socket.onopen = () => socket.send(size());
+  socket.onmessage = ({ data }: MessageEvent<ArrayBuffer | string>) => {
+    if (typeof data !== "string") return screen.write(new Uint8Array(data));
+    const said = JSON.parse(data) as { readonly opened?: true };
+    if (!said.opened) why = sentenceOf(said);
+  };
+  socket.onclose = () => ended(why);
+  const isOpen = (): boolean => socket.readyState === WebSocket.OPEN;
+  screen.onResize(() => isOpen() && socket.send(size()));
+  screen.onData((typed) => {
+    if (!isOpen()) return;
+    for (let at = 0; at < typed.length; at += longest) socket.send(bytes.encode(typed.slice(at, at + longest)));
+  });
+  screen.attachCustomKeyEventHandler(({ key, ctrlKey, shiftKey }) => {
+    if (key !== "Escape" || !ctrlKey || !shiftKey) return true;
+    screen.blur();
+    return false;
+  });
+  screen.focus();
+  return () => {
+    socket.onclose = null;
+    socket.close();
+    resized.disconnect();
+    screen.dispose();
+  };
+}
