@@ -42,7 +42,7 @@ describe.runIf(hasEngine && hasShells)("the command ssh", () => {
     local.stdin.write("stty size; cd /tmp\r");
     await expect.poll(() => shown).toMatch(/22 77/);
     local.stdin.write("pwd\r");
-    await expect.poll(() => shown).toMatch(/[\r\n]\/tmp\r\n/);
+    await expect.poll(() => shown).toMatch(/[\r\n]\/tmp\r+\n/);
     // Ctrl-C is for the program there.
     local.stdin.write("sleep 1000\r");
     await expect.poll(() => shown).toContain("sleep 1000");

@@ -66,7 +66,7 @@ test("its beginning and its end are in the audit and in the history, and nothing
   const terminal = await openTerminal(app, path, { command: ["psql", "shop"] });
   terminal.type("a secret");
   await terminal.shows("a secret");
-  await clock.advance(3000);
+  clock.advance(3000);
   terminal.type("exit");
   await terminal.ended();
   const seen = app.service.audit.after(0).filter(({ operation }) => operation === "machines.terminal");
@@ -135,7 +135,7 @@ test("it ends when its token is revoked, also if nothing is typed, and when its 
   const quiet = await openTerminal({ url: app.url, token }, path, { command: ["quiet"] });
   await expect.poll(() => quiet.said).toEqual([{ opened: true }]);
   await store.write(() => revokeTokens(store, new Tokens(store).find(token, clock.now())?.id ?? ""));
-  await clock.advance(15_000);
+  clock.advance(15_000);
   expect(await quiet.ended()).toEqual({
     code: 1008,
     last: { problem: "the token or the session has expired, or was revoked" },
@@ -143,8 +143,8 @@ test("it ends when its token is revoked, also if nothing is typed, and when its 
   expect(ended).toContain("quiet");
   const dead = await openTerminal(app, path, { command: ["dead"] }, { autoPong: false });
   await expect.poll(() => dead.said).toEqual([{ opened: true }]);
-  await clock.advance(15_000);
-  await clock.advance(15_000);
+  clock.advance(15_000);
+  clock.advance(15_000);
   await dead.ended();
   await expect.poll(() => ended).toContain("dead");
 });

@@ -37,7 +37,13 @@ export function Tty({ app, id }: { readonly app: string; readonly id: string }):
   );
 }
 
-const sentenceOf = ({ exit, problem }: { readonly exit?: number | null; readonly problem?: string }): string =>
+interface Said {
+  readonly opened?: true;
+  readonly exit?: number | null;
+  readonly problem?: string;
+}
+
+const sentenceOf = ({ exit, problem }: Said): string =>
   problem === undefined
     ? `The program has ended${typeof exit === "number" ? ` with exit code ${exit}` : ""}.`
     : `The terminal has ended: ${problem}.`;
@@ -57,13 +63,14 @@ function open(place: HTMLElement, app: string, id: string, ended: (why: string) 
   const size = () => JSON.stringify({ columns: screen.cols, rows: screen.rows });
   const bytes = new TextEncoder();
   let why = "The terminal has ended: the service cannot be reached, or refuses it.";
-  socket.onopen = () => socket.send(size());
-  socket.onmessage = ({ data }: MessageEvent<ArrayBuffer | string>) => {
+  socket.addEventListener("open", () => socket.send(size()));
+  socket.addEventListener("message", ({ data }: MessageEvent<ArrayBuffer | string>) => {
     if (typeof data !== "string") return screen.write(new Uint8Array(data));
-    const said = JSON.parse(data) as { readonly opened?: true };
+    const said = JSON.parse(data) as Said;
     if (!said.opened) why = sentenceOf(said);
-  };
-  socket.onclose = () => ended(why);
+  });
+  const close = (): void => ended(why);
+  socket.addEventListener("close", close);
   const isOpen = (): boolean => socket.readyState === WebSocket.OPEN;
   screen.onResize(() => isOpen() && socket.send(size()));
   screen.onData((typed) => {
@@ -77,7 +84,7 @@ function open(place: HTMLElement, app: string, id: string, ended: (why: string) 
   });
   screen.focus();
   return () => {
-    socket.onclose = null;
+    socket.removeEventListener("close", close);
     socket.close();
     resized.disconnect();
     screen.dispose();
