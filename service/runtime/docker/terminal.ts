@@ -13,10 +13,7 @@ const endMs = 10_000;
 const [looks, pauseMs] = [50, 100];
 
 /** Opens a terminal in a container. */
-export async function openTerminal(
-  container: Dockerode.Container,
-  request: TerminalRequest,
-): Promise<TerminalSession> {
+export async function openTerminal(container: Dockerode.Container, request: TerminalRequest): Promise<TerminalSession> {
   const exec = await container.exec({
     ...{ Cmd: terminalWords(request), Tty: true },
     ...{ AttachStdin: true, AttachStdout: true, AttachStderr: true },
