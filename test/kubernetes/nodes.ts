@@ -4,12 +4,16 @@ import { regionLabel } from "../../service/runtime/kubernetes/names.ts";
 import { nodePrograms, startNode } from "../../tools/setup/kubernetesNode.mjs";
 import { image, nextImage } from "../runtime/image.ts";
 import { archiveOfImage, configOfImage } from "../runtime/imageArchive.ts";
+import { archiveOfShells, hasShells } from "../runtime/shellFiles.ts";
 
 /** The regions that have nodes. */
 export const regions = ["ams", "iad", "sin", "syd", "gru"] as const;
 
 /** The region of the real node in the cluster of the tests. */
 export const realRegion = "fra";
+
+/** An image with real shells, which the real node has. */
+export const shellsOnNode = "machines-test/shells:1";
 
 /** Adds nodes to a cluster: some in each region. */
 export async function addNodes(kubeconfig: string, perRegion = 3): Promise<void> {
@@ -37,5 +41,9 @@ export async function addRealNode(
   const node = await startNode(cluster, { found, name, labels: { [regionLabel]: region }, featureGates, disks });
   const archive = await archiveOfImage();
   for (const each of [image, nextImage]) await node.importImage(each, archive, configOfImage(each));
+  if (hasShells)
+    await node.importImage(shellsOnNode, await archiveOfShells(), {
+      ...{ Cmd: ["/bin/sleep", "1000000"], Env: ["PATH=/bin"], WorkingDir: "/work" },
+    });
   return node;
 }

@@ -1,41 +1,11 @@
-// An image with real shells and full-screen programs: those of this computer, with the libraries that they need.
-import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+// An image with real shells and full-screen programs.
 import { importImage } from "../../service/runtime/docker/images.ts";
-import { tarOf } from "../../service/runtime/docker/tar.ts";
 import { docker } from "./runtimes.ts";
-
-const programs = ["bash", "sh", "stty", "sleep", "less", "cat", "yes", "seq"];
-const places = ["/usr/bin", "/bin"];
-
-const pathOf = (program: string): string | undefined =>
-  places.map((place) => `${place}/${program}`).find((path) => existsSync(path));
-
-/** Whether this computer has the programs, and can say which libraries they need. */
-export const hasShells = process.platform === "linux" && [...programs, "ldd"].every((name) => pathOf(name));
-
-// What `less` knows of this terminal.
-const terminals = ["/usr/share/terminfo", "/lib/terminfo"].map((place) => `${place}/x/xterm-256color`);
-
-const librariesOf = (path: string): readonly string[] =>
-  execFileSync("ldd", [path], { encoding: "utf8" })
-    .split("\n")
-    .flatMap((line) => /(\/\S+) \(0x/.exec(line)?.[1] ?? []);
-
-const filesOf = (name: string): readonly (readonly [string, string])[] => {
-  const path = realpathSync(pathOf(name) ?? name);
-  return [[`/bin/${name}`, path], ...librariesOf(path).map((library) => [library, realpathSync(library)] as const)];
-};
+import { archiveOfShells } from "./shellFiles.ts";
 
 /** Imports the image, with these programs or all of them, and returns its name. */
-export async function shellImage(name: string, only = programs): Promise<string> {
-  const terminal = terminals.find((path) => existsSync(path));
-  const files = new Map([...only.flatMap(filesOf), ...(terminal ? [[terminal, terminal] as const] : [])]);
-  const archive = await tarOf([
-    ...[...files].map(([path, from]) => ({ name: path.slice(1), mode: 0o755, contents: readFileSync(from) })),
-    { name: "tmp", type: "directory", mode: 0o1777 },
-    { name: "work", type: "directory", mode: 0o777 },
-  ]);
+export async function shellImage(name: string, only?: string[]): Promise<string> {
+  const archive = await archiveOfShells(only);
   await importImage(docker, name, archive, ["ENV PATH=/bin", "WORKDIR /work", 'CMD ["/bin/sleep","1000000"]']);
   return name;
 }

@@ -7,7 +7,8 @@ import { command, folder, foreground } from "../service/command.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { removeStored } from "./cleaning.ts";
 import { hasEngine } from "./runtimes.ts";
-import { hasShells, shellImage } from "./shellImage.ts";
+import { hasShells } from "./shellFiles.ts";
+import { shellImage } from "./shellImage.ts";
 
 // A terminal with a size, whose settings are printed before and after.
 const inTerminal = "stty cols 77 rows 22; stty -g; $RUN; echo code=$?; stty -g";

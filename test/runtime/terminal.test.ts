@@ -1,7 +1,8 @@
 // Terminals in containers, by the WebSocket that the console and the command use.
 import { describe, expect, test } from "vitest";
 import { openTerminal, terminalPath } from "../support/terminalClient.ts";
-import { hasShells, shellImage } from "./shellImage.ts";
+import { hasShells } from "./shellFiles.ts";
+import { shellImage } from "./shellImage.ts";
 import { hasEngine, withRuntime } from "./runtimes.ts";
 
 const image = await (hasEngine && hasShells ? shellImage("machines-test/shells:1") : "");

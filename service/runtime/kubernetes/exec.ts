@@ -46,9 +46,15 @@ export async function runCommand(
 /** How the cluster says that a program is missing or cannot be executed. */
 const failure = /(?:unable to start container process: )?(exec: .+?)(?:: unknown)?$/;
 
-function outcomeBy(status: V1Status, stdout: string, stderr: string): Outcome {
-  if (status.status === "Success") return outcomeOf(stdout, stderr, 0);
+/** The exit code in what the cluster says of the end of a program; undefined if it says none. */
+export function exitCodeBy(status: V1Status): number | undefined {
+  if (status.status === "Success") return 0;
   const code = status.details?.causes?.find(({ reason }) => reason === "ExitCode")?.message;
-  if (code !== undefined) return outcomeOf(stdout, stderr, Number(code));
+  return code === undefined ? undefined : Number(code);
+}
+
+function outcomeBy(status: V1Status, stdout: string, stderr: string): Outcome {
+  const code = exitCodeBy(status);
+  if (code !== undefined) return outcomeOf(stdout, stderr, code);
   return notExecuted(failure.exec(status.message ?? "")?.[1] ?? status.message ?? "the cluster gives no reason");
 }

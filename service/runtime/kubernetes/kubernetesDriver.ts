@@ -20,6 +20,8 @@ import type {
   RuntimeHost,
   StopRequest,
   Subject,
+  TerminalRequest,
+  TerminalSession,
   Usage,
 } from "../runtime.ts";
 import { stopRequest } from "../stopRequest.ts";
@@ -44,6 +46,7 @@ import {
 } from "./podStatus.ts";
 import { processesOf, sendSignal } from "./processes.ts";
 import { Routes } from "./routes.ts";
+import { openTerminal } from "./terminal.ts";
 import { unsupported } from "./unsupported.ts";
 import { usageOf } from "./usage.ts";
 import { KubernetesVolumes } from "./volumes.ts";
@@ -289,6 +292,10 @@ export class KubernetesDriver implements Driver<PodOf> {
 
   usage(): Promise<ReadonlyMap<string, Usage>> {
     return usageOf(this.#cluster, this.#host.dataId, this.#host.clock.now());
+  }
+
+  async terminal(machine: Subject, request: TerminalRequest): Promise<TerminalSession> {
+    return answered(openTerminal(this.#cluster, this.#running(machine), request));
   }
 
   async processes(machine: Subject): Promise<readonly Process[]> {
