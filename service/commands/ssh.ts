@@ -77,7 +77,9 @@ async function ssh(_app: string, _machine: string | undefined, _words: string[],
 export function addSsh(program: Command): void {
   program
     .command("ssh")
-    .description("open a terminal in a Machine (with containers or Pods), or run a command in one; ~. on a new line leaves it")
+    .description(
+      "open a terminal in a Machine (with containers or Pods), or run a command in one; ~. on a new line leaves it",
+    )
     .usage("[options] <app> [machine] [-- command...]")
     .argument("<app>")
     .argument("[machine]", "its id or name (default: the only one that is started)")

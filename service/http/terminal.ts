@@ -1,5 +1,6 @@
 // One terminal: what its client and the program in the Machine say to each other. Binary messages are bytes, as typed or written.
-// Text messages are JSON: the first one of the client opens the terminal, later ones resize it; the service says how it ended.
+// Text messages are JSON: the first one of the client opens the terminal, later ones resize it, or say how much was read; the service
+// says how it ended.
 import type { WebSocket, RawData } from "ws";
 import { z } from "zod";
 import { oneLine } from "../../api/printable.ts";
@@ -9,7 +10,7 @@ import type { Clock } from "../time/clock.ts";
 
 // A client says something within this time when it begins, and answers pings later.
 const checkEvery = 15_000;
-/** Bytes that wait for the client. */
+/** Bytes that wait for the client, here or in its memory. */
 const [mostUnread, fewUnread] = [2 ** 20, 2 ** 18];
 
 const size = z.number().int().min(1).max(2000);
@@ -19,6 +20,8 @@ const control = z.strictObject({
   /** The program and its arguments; a shell without. Only in the first message. */
   command: z.array(z.string().min(1).max(4096)).min(1).max(256).optional(),
 });
+/** How many bytes the client has shown so far. A page cannot stop its browser from reading more than it shows. */
+const progress = z.strictObject({ read: z.number().int().min(0) });
 
 /** Codes of WebSockets: it has ended, the service ends, it is not allowed, and there is an error. */
 const codes = { ended: 1000, leaving: 1001, refused: 1008, failed: 1011 } as const;
@@ -54,6 +57,9 @@ export class Terminal {
   #session: TerminalSession | undefined;
   /** What was typed before the program was there. */
   #early: Buffer[] = [];
+  #sent = 0;
+  /** What the client has shown; undefined if it does not say. */
+  #read: number | undefined;
   #isOver = false;
   #isAlive = true;
   #cancel: () => void;
@@ -119,7 +125,13 @@ export class Terminal {
 
   #control(text: string): void {
     if (this.#isOver) return;
-    const { success, data } = control.safeParse(jsonOf(text));
+    const message = jsonOf(text);
+    const { data: shown } = progress.safeParse(message);
+    if (shown && this.#asked) {
+      this.#read = Math.min(shown.read, this.#sent);
+      return this.#goOn();
+    }
+    const { success, data } = control.safeParse(message);
     if (!success || (this.#asked && data.command)) return this.end("refused", "a message of the client is not valid");
     const { columns, rows } = data;
     const isFirst = this.#asked === undefined;
@@ -168,10 +180,18 @@ export class Terminal {
     const { socket } = this.#options;
     const { output } = this.#session ?? {};
     if (!output || !this.#mayStay()) return;
-    socket.send(part, () => {
-      if (output.isPaused() && socket.bufferedAmount <= fewUnread) output.resume();
-    });
-    if (socket.bufferedAmount > mostUnread) output.pause();
+    this.#sent += part.length;
+    socket.send(part, () => this.#goOn());
+    if (this.#unread > mostUnread) output.pause();
+  }
+
+  get #unread(): number {
+    return Math.max(this.#options.socket.bufferedAmount, this.#sent - (this.#read ?? this.#sent));
+  }
+
+  #goOn(): void {
+    const { output } = this.#session ?? {};
+    if (output?.isPaused() && this.#unread <= fewUnread) output.resume();
   }
 
   #type(bytes: Buffer): void {

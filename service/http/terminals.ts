@@ -12,7 +12,7 @@ import { terminalOperation, terminalProtocol } from "./terminalProtocol.ts";
 import { upgradeOf } from "./upgrades.ts";
 
 // A terminal needs two connections and a process.
-const [mostOfService, mostOfMachine] = [100, 10];
+const [mostOfService, mostOfOrganization, mostOfMachine] = [100, 50, 10];
 /** A client splits what is pasted. */
 const longestMessage = 2 ** 16;
 /** Programs have this long to end when the service ends. */
@@ -32,7 +32,7 @@ export function addTerminals(app: FastifyInstance, context: Context, { isValid, 
     ...{ noServer: true, maxPayload: longestMessage, perMessageDeflate: false },
     handleProtocols: () => terminalProtocol,
   });
-  const open = new Map<Terminal, string>();
+  const open = new Map<Terminal, { readonly machine: string; readonly org: number }>();
   let isClosing = false;
   app.addHook("preClose", async () => {
     isClosing = true;
@@ -54,8 +54,12 @@ export function addTerminals(app: FastifyInstance, context: Context, { isValid, 
     const params = request.params as Readonly<Record<string, unknown>>;
     const machine = runningMachineOf({ context, caller, params });
     if (!context.runtime.terminal) throw notReal(context);
-    const ofMachine = [...open.values()].filter((id) => id === machine.id).length;
+    const all = [...open.values()];
+    const ofMachine = all.filter((one) => one.machine === machine.id).length;
+    const ofOrganization = all.filter(({ org }) => org === caller.org).length;
     if (open.size >= mostOfService) throw refuse(429, `the service has ${mostOfService} open terminals; close one`);
+    if (ofOrganization >= mostOfOrganization)
+      throw refuse(429, `the organization has ${mostOfOrganization} open terminals; close one`);
     if (ofMachine >= mostOfMachine) throw refuse(429, `the machine has ${mostOfMachine} open terminals; close one`);
     return machine;
   };
@@ -98,7 +102,7 @@ export function addTerminals(app: FastifyInstance, context: Context, { isValid, 
           ended: (how, ms) => record(request, { status: 101, ms, about: `ended: ${how}` }),
           failed: (error) => request.log.warn({ err: error, machine: id }, "a terminal"),
         });
-        open.set(terminal, id);
+        open.set(terminal, { machine: id, org: request.caller.org });
         void terminal.finished.then(() => open.delete(terminal));
       });
     },

@@ -15,6 +15,8 @@ const runtime = (host: RuntimeHost) =>
       input.on("data", (typed: Buffer) => {
         const text = typed.toString();
         if (text.includes("\x04")) exit(3);
+        // Far more than the page can show at once.
+        else if (text === "\x19") for (let line = 1; line <= 200_000; line++) output.write(`line ${line} of many\r\n`);
         else output.write(text === "\t" ? "<tab>" : text);
       });
       return Promise.resolve({ output, input, exited, resize: () => {}, end: () => Promise.resolve() });
@@ -35,8 +37,10 @@ describe.runIf(hasBrowser)("a terminal of a program", () => {
     await page.keyboard.type("hello");
     await page.keyboard.press("Tab");
     await expect.poll(text).toContain("hello<tab>");
+    await page.keyboard.press("Control+y");
+    await expect.poll(text).toContain("line 200000 of many");
     expect(await accessibilityProblems(page)).toEqual([]);
-    await page.keyboard.press("Control+Shift+Escape");
+    await page.keyboard.press("Control+Shift+F6");
     expect(await page.evaluate(`document.activeElement.tagName`)).toBe("BODY");
     await page.locator(".xterm").click();
     await page.keyboard.press("Control+d");

@@ -48,6 +48,23 @@ async function running(options: Omit<ServiceOptions, "runtime" | "clock"> = {}) 
   return { app, clock, id, path: terminalPath(id) };
 }
 
+test("a client that says what it has read is sent no more than that and a mebibyte", async () => {
+  const { app, path } = await running();
+  const terminal = await openTerminal(app, path);
+  terminal.socket.send(JSON.stringify({ read: 0 }));
+  const part = "x".repeat(2 ** 15);
+  for (let i = 0; i < 100; i++) terminal.type(part);
+  await expect.poll(() => terminal.bytes()).toBeGreaterThan(2 ** 20);
+  // An answer of the same connection comes after all that was sent before.
+  const answered = once(terminal.socket, "pong");
+  terminal.socket.ping();
+  await answered;
+  expect(terminal.bytes()).toBeLessThan(2 ** 20 + 2 ** 16);
+  terminal.socket.send(JSON.stringify({ read: 2 ** 20 }));
+  await expect.poll(() => terminal.bytes()).toBeGreaterThan(2 ** 20 + 2 ** 19);
+  terminal.socket.send(JSON.stringify({ read: 2 ** 30 }));
+});
+
 const token = "fm2_another_token_of_this_test";
 
 test("a terminal sends what the program writes, what is typed, and its size, and says how it ended", async () => {

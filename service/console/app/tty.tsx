@@ -22,7 +22,7 @@ export function Tty({ app, id }: { readonly app: string; readonly id: string }):
   return (
     <>
       <p class="faint" id="leave-terminal">
-        Tab is a key of the program. To leave the terminal, press Ctrl-Shift-Escape.
+        Tab is a key of the program. To leave the terminal, press Ctrl-Shift-F6.
       </p>
       <div class="terminal" role="group" aria-label="Terminal" aria-describedby="leave-terminal" ref={place} />
       {end !== "" && (
@@ -63,22 +63,30 @@ function open(place: HTMLElement, app: string, id: string, ended: (why: string) 
   const size = () => JSON.stringify({ columns: screen.cols, rows: screen.rows });
   const bytes = new TextEncoder();
   let why = "The terminal has ended: the service cannot be reached, or refuses it.";
-  socket.addEventListener("open", () => socket.send(size()));
+  const isOpen = (): boolean => socket.readyState === WebSocket.OPEN;
+  let read = 0;
+  const tellRead = (bytes: number): void => {
+    read += bytes;
+    if (isOpen()) socket.send(JSON.stringify({ read }));
+  };
+  socket.addEventListener("open", () => {
+    socket.send(size());
+    tellRead(0);
+  });
   socket.addEventListener("message", ({ data }: MessageEvent<ArrayBuffer | string>) => {
-    if (typeof data !== "string") return screen.write(new Uint8Array(data));
+    if (typeof data !== "string") return screen.write(new Uint8Array(data), () => tellRead(data.byteLength));
     const said = JSON.parse(data) as Said;
     if (!said.opened) why = sentenceOf(said);
   });
   const close = (): void => ended(why);
   socket.addEventListener("close", close);
-  const isOpen = (): boolean => socket.readyState === WebSocket.OPEN;
   screen.onResize(() => isOpen() && socket.send(size()));
   screen.onData((typed) => {
     if (!isOpen()) return;
     for (let at = 0; at < typed.length; at += longest) socket.send(bytes.encode(typed.slice(at, at + longest)));
   });
   screen.attachCustomKeyEventHandler(({ key, ctrlKey, shiftKey }) => {
-    if (key !== "Escape" || !ctrlKey || !shiftKey) return true;
+    if (key !== "F6" || !ctrlKey || !shiftKey) return true;
     screen.blur();
     return false;
   });
