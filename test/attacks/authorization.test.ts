@@ -178,7 +178,9 @@ test.each(Object.entries(senders))("F95: %s may use what was decided, and nothin
   const inContract = operationsOf(shop);
   const all = [...inContract, ...routesOf(shop.ofService, ofRoutes, shop)];
   const headers = await sender.headers(shop);
-  const ask = ({ method, path, body }: Asked) => send(shop.url, method, path, headers, body);
+  // Browsers send the origin of the page with a WebSocket.
+  const ask = ({ method, path, body }: Asked) =>
+    send(shop.url, method, path, path.endsWith("/terminal") ? { ...headers, origin: shop.url } : headers, body);
   const [allowed, refused] = [
     all.filter((one) => isAllowed(sender, one)),
     all.filter((one) => !isAllowed(sender, one)),

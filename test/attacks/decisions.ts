@@ -89,10 +89,12 @@ const routes: Readonly<Record<string, readonly string[]>> = {
     ...["GET /console/api/apps/:app_name/machines", "GET /console/api/apps/:app_name/machines/:machine_id"],
     "GET /console/api/apps/:app_name/machines/:machine_id/inside",
     "GET /console/api/apps/:app_name/machines/:machine_id/lines",
+    "GET /console/api/apps/:app_name/machines/:machine_id/usage",
+    "GET /console/api/apps/:app_name/usage",
     "GET /console/api/apps/:app_name/machines/:machine_id/versions/:version",
     "GET /console/api/code",
   ],
-  "organization read": ["GET /console/api/clusters/:cluster_id"],
+  "organization read": ["GET /console/api/clusters/:cluster_id", "GET /console/api/clusters/:cluster_id/usage"],
   "organization operate": [
     "POST /console/api/apps/:app_name/secrets/:secret_name/reveal",
     "POST /console/api/clusters/:postgres_cluster_id/users/:username/reveal",

@@ -45,7 +45,7 @@ test("what Pods use is read from the metrics API, and without one the console sa
       },
     },
   });
-  afterThisTest(() => definitions.deleteCustomResourceDefinition({ name }).then(() => {}));
+  afterThisTest(async () => void (await definitions.deleteCustomResourceDefinition({ name })));
   const [pod] = await app.pods(id);
   const { namespace = "", labels } = pod?.metadata ?? {};
   const body = {
