@@ -5,6 +5,9 @@ import type { RuntimeHost, TerminalRequest } from "../../service/runtime/runtime
 import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
 import { accessibilityProblems, hasBrowser, openPage, signIn, withService } from "./page.ts";
 
+// Far more than the page can show at once.
+const many = Array.from({ length: 200_000 }, (_, i) => `line ${i + 1} of many\r\n`).join("");
+
 const runtime = (host: RuntimeHost) =>
   Object.assign(new SimulatedRuntime(host), {
     terminal(_: unknown, { columns }: TerminalRequest) {
@@ -15,8 +18,7 @@ const runtime = (host: RuntimeHost) =>
       input.on("data", (typed: Buffer) => {
         const text = typed.toString();
         if (text.includes("\x04")) exit(3);
-        // Far more than the page can show at once.
-        else if (text === "\x19") for (let line = 1; line <= 200_000; line++) output.write(`line ${line} of many\r\n`);
+        else if (text === "\x19") for (const part of many.match(/.{1,60000}/gs) ?? []) output.write(part);
         else output.write(text === "\t" ? "<tab>" : text);
       });
       return Promise.resolve({ output, input, exited, resize: () => {}, end: () => Promise.resolve() });
