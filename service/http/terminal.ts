@@ -216,6 +216,6 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** A command in the records. */
-export const commandText = (words: readonly string[]): string =>
-  words.length === 0 ? "a shell" : oneLine(words.join(" "));
+/** A command in the records: its program, because arguments may be secret. */
+export const commandText = ([program, ...rest]: readonly string[]): string =>
+  program === undefined ? "a shell" : `${oneLine(program)}${rest.length > 0 ? " …" : ""}`;

@@ -88,14 +88,14 @@ test("its beginning and its end are in the audit and in the history, and nothing
   await terminal.ended();
   const seen = app.service.audit.after(0).filter(({ operation }) => operation === "machines.terminal");
   expect(seen).toMatchObject([
-    { status: 101, org: "personal", about: "psql shop", path },
+    { status: 101, org: "personal", about: "psql …", path },
     { status: 101, org: "personal", about: "ended: exit code 5", ms: 3000 },
   ]);
   expect(JSON.stringify(app.service.audit.after(0))).not.toContain("a secret");
   const history = await (
     await fetch(`${app.url}/local/history`, { headers: { authorization: `Bearer ${app.token}` } })
   ).text();
-  expect(history).toContain("psql shop");
+  expect(history).toContain("psql …");
   expect(history).toContain("ended: exit code 5");
   expect(history).toContain(id);
   expect(history).not.toContain("a secret");
