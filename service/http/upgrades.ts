@@ -1,7 +1,8 @@
 // Requests for WebSockets. They pass the same handler as every other request, so that they meet the same checks, and are refused by
 // the same answers. A handler that accepts one takes its connection.
-import { ServerResponse, type IncomingMessage, type Server } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
+import { answerOver } from "../runtime/answerOver.ts";
 
 /** The connection of a request for a WebSocket. */
 export interface Upgrade {
@@ -25,18 +26,9 @@ export const isForWebSocket = ({ method, headers }: IncomingMessage): boolean =>
 /** Passes requests for WebSockets to the listeners of the others. */
 export function acceptUpgrades(server: Server): void {
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    // No one else listens any more.
-    socket.on("error", () => socket.destroy());
     if (!isForWebSocket(request)) return readAgain(server, request, { socket, head });
-    const response = new ServerResponse(request);
-    response.shouldKeepAlive = false;
-    try {
-      response.assignSocket(socket);
-    } catch {
-      // An earlier request of the connection has no answer yet. No client sends this.
-      return void socket.destroy();
-    }
-    response.once("finish", () => socket.destroySoon());
+    const response = answerOver(request, socket, () => socket.destroySoon());
+    if (!response) return;
     upgrades.set(request, { socket, head });
     server.emit("request", request, response);
   });
@@ -44,6 +36,8 @@ export function acceptUpgrades(server: Server): void {
 
 /** Reads a request again, as one without an upgrade. Only Node.js before 22.21 and 24.9 needs this: others ask before. */
 function readAgain(server: Server, request: IncomingMessage, { socket, head }: Upgrade): void {
+  // No one else listens any more.
+  socket.on("error", () => socket.destroy());
   const { method = "GET", url = "/", httpVersion, rawHeaders } = request;
   const lines = [`${method} ${url} HTTP/${httpVersion}`];
   for (let i = 0; i < rawHeaders.length; i += 2) {

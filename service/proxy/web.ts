@@ -1,8 +1,9 @@
 // HTTP, HTTPS and WebSockets: requests by host name, sent to a Machine of the App.
-import { ServerResponse, type IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import compression from "compression";
 import { headerChanges } from "../../api/answerHeaders.ts";
+import { answerOver } from "../runtime/answerOver.ts";
 import { codeOf } from "../runtime/errorCode.ts";
 import { KeptConnections } from "./agents.ts";
 import { BadAnswer, forward } from "./forward.ts";
@@ -116,17 +117,8 @@ export class Web {
 
   /** Passes a WebSocket on. */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer, scheme: Scheme): Promise<void> {
-    socket.on("error", () => socket.destroy());
-    const response = new ServerResponse(request);
-    response.shouldKeepAlive = false;
-    try {
-      response.assignSocket(socket);
-    } catch {
-      // A request before it has no answer yet, and a client has to wait for that.
-      return void socket.destroy();
-    }
-    response.once("finish", () => socket.end());
-    await this.request(request, response, scheme, head);
+    const response = answerOver(request, socket, () => socket.end());
+    if (response) await this.request(request, response, scheme, head);
   }
 
   /** Keeps no connection to a Machine that ends. */
