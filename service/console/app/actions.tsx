@@ -1,8 +1,9 @@
 // Changes of a Machine, each after a confirmation that names it. They need `--console write`.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { problemOf, send, who } from "./live.ts";
-import { Dialog, keepFocus } from "./dialog.tsx";
+import { ChangeDialog } from "./change.tsx";
+import { keepFocus } from "./dialog.tsx";
+import { send, who } from "./live.ts";
 
 interface Action {
   readonly name: string;
@@ -100,51 +101,16 @@ function Confirm({
   readonly name: string;
   readonly onClose: () => void;
 }): JSX.Element {
-  const [typed, type] = useState("");
-  const [problem, setProblem] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  // What cannot be undone needs the name, typed.
-  const isReady = !isBusy && (!action.isGrave || typed === name);
-  const act = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    if (!isReady) return;
-    setBusy(true);
-    try {
-      const at = `/v1/apps/${encodeURIComponent(app)}/machines/${encodeURIComponent(id)}`;
-      await send(action.method, `${at}${action.path}`, action.method === "POST" ? {} : undefined);
-      onClose();
-    } catch (error) {
-      setProblem(problemOf(error));
-      setBusy(false);
-    }
+  const act = async (): Promise<void> => {
+    const at = `/v1/apps/${encodeURIComponent(app)}/machines/${encodeURIComponent(id)}`;
+    await send(action.method, `${at}${action.path}`, action.method === "POST" ? {} : undefined);
   };
   return (
-    <Dialog title={`${action.name} ${name}?`} onClose={onClose}>
-      <form onSubmit={(event) => void act(event)}>
-        <p>
-          This {action.does} the Machine <b>{name}</b> ({id}) of the App <b>{app}</b>.
-          {action.name === "Destroy" && " A program that declares it creates it again with the next update."}
-        </p>
-        {action.isGrave && (
-          <label>
-            Type its name, {name}:
-            <input
-              value={typed}
-              autoComplete="off"
-              spellcheck={false}
-              onInput={(event) => type(event.currentTarget.value)}
-            />
-          </label>
-        )}
-        {problem !== "" && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-        <button type="submit" class={action.isGrave ? "grave" : "main"} disabled={!isReady}>
-          {action.name} {name}
-        </button>
-      </form>
-    </Dialog>
+    <ChangeDialog name={action.name} of={name} act={act} onClose={onClose} {...(action.isGrave ? { typed: name } : {})}>
+      <p>
+        This {action.does} the Machine <b>{name}</b> ({id}) of the App <b>{app}</b>.
+        {action.name === "Destroy" && " A program that declares it creates it again with the next update."}
+      </p>
+    </ChangeDialog>
   );
 }

@@ -3,6 +3,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Dialog } from "./dialog.tsx";
 import { problemOf, who } from "./live.ts";
+import { Alert } from "./parts.tsx";
 
 /** A value that the dialog asks for. */
 export interface Field {
@@ -31,7 +32,7 @@ interface ChangeProps {
   /** Why it cannot be done now. */
   readonly isDisabled?: boolean;
   /** Does it. What it returns is shown; without anything the dialog closes. */
-  readonly act: (values: Values) => Promise<ComponentChildren>;
+  readonly act: (values: Values) => Promise<ComponentChildren | void>;
   readonly children: ComponentChildren;
 }
 
@@ -59,7 +60,8 @@ export function Change(props: ChangeProps): JSX.Element | null {
 
 const first = ({ value, from, isCheck }: Field): string => value ?? (isCheck ? "" : (from?.[0] ?? ""));
 
-function ChangeDialog({
+/** The dialog. */
+export function ChangeDialog({
   name,
   of = "",
   fields = [],
@@ -114,11 +116,7 @@ function ChangeDialog({
               />
             </label>
           )}
-          {problem !== "" && (
-            <p class="problem" role="alert">
-              {problem}
-            </p>
-          )}
+          <Alert>{problem}</Alert>
           <button type="submit" class={typed === undefined ? "main" : "grave"} disabled={!isReady}>
             {title}
           </button>

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { FaultList } from "../types.ts";
 import { problemOf, send, useLive } from "./live.ts";
-import { Code, Empty, NoView, say, Section } from "./parts.tsx";
+import { Alert, Code, Empty, NoView, say, Section } from "./parts.tsx";
 import { RequestTable } from "./requestTable.tsx";
 import { some } from "./words.ts";
 
@@ -108,11 +108,7 @@ function NewFault({ operations }: { readonly operations: readonly string[] }): J
       <button type="submit" class="main">
         Switch on
       </button>
-      {problem !== "" && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <Alert>{problem}</Alert>
     </form>
   );
 }

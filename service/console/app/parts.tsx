@@ -181,15 +181,23 @@ export const NoView = ({
   </>
 );
 
+/** A problem, which screen readers say at once; nothing without a text. */
+export const Alert = ({ children: text }: { readonly children: string | undefined }): JSX.Element | null =>
+  text === undefined || text === "" ? null : (
+    <p class="problem" role="alert">
+      {text}
+    </p>
+  );
+
 /** Why something cannot be shown. */
 export const Problem = ({ error }: { readonly error: Failure }): JSX.Element => (
-  <p class="problem" role="alert">
+  <Alert>
     {error.status === 404
       ? "It does not exist, or not any more."
       : error.status === 403
         ? "The token of this session may not see it."
         : error.message}
-  </p>
+  </Alert>
 );
 
 /** A table with titles of its columns. */

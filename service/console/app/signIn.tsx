@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { checkSession, notice, problemOf, send } from "./live.ts";
 import { keepPageKey } from "./session.ts";
-import { Code } from "./parts.tsx";
+import { Alert, Code } from "./parts.tsx";
 
 /** Opens a session, and keeps what its pages send. */
 async function openSession(credential: { readonly code: string } | { readonly token: string }): Promise<void> {
@@ -62,11 +62,7 @@ export function SignIn(): JSX.Element {
             onInput={(event) => setToken(event.currentTarget.value)}
           />
         </label>
-        {problem !== "" && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
+        <Alert>{problem}</Alert>
         <button type="submit" class="main">
           Sign in
         </button>

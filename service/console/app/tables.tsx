@@ -5,7 +5,7 @@ import type { QueryAnswer, TableList } from "../types.ts";
 import { queryOf, setQuery } from "./address.ts";
 import { listTables, named, runQuery, type Place } from "./databases.ts";
 import { problemOf } from "./live.ts";
-import { Empty, Section, Table } from "./parts.tsx";
+import { Alert, Empty, Section, Table } from "./parts.tsx";
 import { ResultTable } from "./resultTable.tsx";
 import { bytes, count } from "./words.ts";
 
@@ -40,12 +40,7 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> &
 /** The tables of a database, and the chosen one. */
 export function Tables({ place }: { readonly place: Place }): JSX.Element {
   const { data, problem, again } = useReading(JSON.stringify(place), () => listTables(place));
-  if (problem !== undefined)
-    return (
-      <p class="problem" role="alert">
-        {problem}
-      </p>
-    );
+  if (problem !== undefined) return <Alert>{problem}</Alert>;
   if (!data) return <p class="faint">Reading …</p>;
   const { tables, isMore } = data;
   const chosen = tables.find((one) => idOf(one) === queryOf("table"));
@@ -150,11 +145,7 @@ function OneTable({ place, table }: { readonly place: Place; readonly table: Rel
           </button>
         }
       >
-        {problem !== undefined && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
+        <Alert>{problem}</Alert>
         {!data && problem === undefined && <p class="faint">Reading …</p>}
         {data && <Rows answer={data} page={page} turn={turn} order={order} isKey={key.length > 0} />}
       </Section>

@@ -1,12 +1,10 @@
 // Commands in a Machine, one after the other, in a terminal. Each is one request of the interface. With a runtime that has terminals,
 // programs get a terminal of their own (tty.tsx).
-import { FitAddon } from "@xterm/addon-fit";
-import { Terminal as Screen } from "@xterm/xterm";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { problemOf, send } from "./live.ts";
 import { Empty } from "./parts.tsx";
-import { withSheets } from "./sheets.ts";
+import { openScreen } from "./screen.ts";
 import { Tty } from "./tty.tsx";
 
 interface Outcome {
@@ -43,18 +41,7 @@ const [up, down] = ["\x1b[A", "\x1b[B"];
 const nextKey = /^(?:\x1b(?:\[[\d;]*.|O.|.)?|[\0-\x1f\x7f]|[^\0-\x1f\x7f]+)/s;
 
 function open(place: HTMLElement, app: string, id: string): () => void {
-  const screen = new Screen({
-    convertEol: true,
-    cursorBlink: false,
-    fontSize: 13,
-    screenReaderMode: true,
-  });
-  const fit = new FitAddon();
-  screen.loadAddon(fit);
-  withSheets(() => screen.open(place));
-  fit.fit();
-  const resized = new ResizeObserver(() => fit.fit());
-  resized.observe(place);
+  const { screen, close: closeScreen } = openScreen(place, { convertEol: true });
   // Nothing completes with Tab here, and the focus must be able to leave.
   screen.attachCustomKeyEventHandler(({ key }) => key !== "Tab");
   const before: string[] = [];
@@ -130,7 +117,6 @@ function open(place: HTMLElement, app: string, id: string): () => void {
   screen.focus();
   return () => {
     isOver = true;
-    resized.disconnect();
-    screen.dispose();
+    closeScreen();
   };
 }

@@ -1,11 +1,9 @@
 // A terminal of a program in a Machine, by a WebSocket.
-import { FitAddon } from "@xterm/addon-fit";
-import { Terminal as Screen } from "@xterm/xterm";
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { terminalProtocol } from "../../http/terminalProtocol.ts";
+import { openScreen } from "./screen.ts";
 import { protocolsWith } from "./session.ts";
-import { withSheets } from "./sheets.ts";
 
 /** Characters of one message: the service takes 64 KiB. */
 const longest = 8192;
@@ -49,13 +47,7 @@ const sentenceOf = ({ exit, problem }: Said): string =>
     : `The terminal has ended: ${problem}.`;
 
 function open(place: HTMLElement, app: string, id: string, ended: (why: string) => void): () => void {
-  const screen = new Screen({ cursorBlink: false, fontSize: 13, screenReaderMode: true });
-  const fit = new FitAddon();
-  screen.loadAddon(fit);
-  withSheets(() => screen.open(place));
-  fit.fit();
-  const resized = new ResizeObserver(() => fit.fit());
-  resized.observe(place);
+  const { screen, close: closeScreen } = openScreen(place);
   const path = `/local/apps/${encodeURIComponent(app)}/machines/${encodeURIComponent(id)}/terminal`;
   const url = `${location.origin.replace(/^http/, "ws")}${path}`;
   const socket = new WebSocket(url, protocolsWith(terminalProtocol));
@@ -94,7 +86,6 @@ function open(place: HTMLElement, app: string, id: string, ended: (why: string) 
   return () => {
     socket.removeEventListener("close", close);
     socket.close();
-    resized.disconnect();
-    screen.dispose();
+    closeScreen();
   };
 }
