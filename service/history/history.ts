@@ -8,7 +8,7 @@ import type { Bounds, EntryQuery, Method, RolloutDetail } from "./historyStore.t
 import { InMemory, InWorker, type Keeper } from "./keeper.ts";
 import type { Course, CourseQuery, Point } from "./points.ts";
 import type { Rollout, RolloutQuery } from "./rollouts.ts";
-import { SentHistory } from "./sharing.ts";
+import { reasonOf, SentHistory } from "./sharing.ts";
 
 export type { Bounds, EntryQuery, RolloutDetail } from "./historyStore.ts";
 export type { Rollout, RolloutQuery } from "./rollouts.ts";
@@ -29,13 +29,21 @@ const mostHeard = 1000;
 /** Name of the file in a data folder. */
 export const historyFile = (folder: string): string => join(folder, "history.db");
 
-/** What keeps the history of a folder; `failed` gets what happened to it. */
-export const historyKeeper = (folder: string, bounds: Partial<Bounds>, failed: (reason: string) => void): Keeper =>
+/** What keeps the history of a folder. `failed` gets what happened to it, and `ended` is called when its thread has ended. */
+export const historyKeeper = (
+  folder: string,
+  bounds: Partial<Bounds>,
+  failed: (reason: string) => void,
+  ended: () => void = () => {},
+): Keeper =>
   new InWorker({
     file: historyFile(folder),
     bounds: { ...usualBounds, ...bounds },
     notice: failed,
-    ended: (reason) => failed(`its thread has ended: ${reason}`),
+    ended(reason) {
+      ended();
+      failed(`its thread has ended: ${reason}`);
+    },
   });
 
 /** Options of a history. */
@@ -210,11 +218,7 @@ export class History {
     if (this.#keeper) return this.#keeper;
     if (folder === undefined || this.isOff) return (this.#keeper = new InMemory(this.#bounds));
     // A thread that has ended is replaced by the next one.
-    const ended = (reason: string): void => {
-      this.#keeper = undefined;
-      failed(`its thread has ended: ${reason}`);
-    };
-    return (this.#keeper = new InWorker({ file: historyFile(folder), bounds: this.#bounds, notice: failed, ended }));
+    return (this.#keeper = historyKeeper(folder, this.#bounds, failed, () => (this.#keeper = undefined)));
   }
 
   async #flush(): Promise<void> {
@@ -250,5 +254,3 @@ export class History {
     await this.#keeper?.close();
   }
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
