@@ -115,7 +115,7 @@ export function addClusterRoutes(app: FastifyInstance, context: Context): void {
       async (request, reply) => {
         requireRights(request);
         const answered = answer(request, reply, request.params.cluster_id);
-        // Whoever closes the connection has asked all the same.
+        // Also if the client has closed the connection.
         reply.raw.once("close", () => {
           if (!reply.raw.writableFinished) void answered.catch(() => {}).then(() => app.noteGone(request, reply));
         });

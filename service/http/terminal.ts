@@ -39,16 +39,16 @@ export interface TerminalOptions {
   readonly isValid: () => boolean;
   /** Why the program has ended, if it did not end by itself. */
   readonly reason: () => string | undefined;
-  /** Is told when it is opened, or cannot be. */
+  /** Called when it is opened, or refused. */
   readonly opened: (words: readonly string[], refusal?: Refusal) => void;
-  /** Is told when it ends, as a sentence, and after how many milliseconds. */
+  /** Called when it ends: why, as a sentence, and after how many milliseconds. */
   readonly ended: (how: string, ms: number) => void;
   readonly failed: (error: unknown) => void;
 }
 
 /** A terminal that a client has connected to. */
 export class Terminal {
-  /** Resolves when its program has ended, and the client is told. */
+  /** Resolves when its program has ended, and the client has the reason. */
   readonly finished: Promise<void>;
   readonly #options: TerminalOptions;
   #finish: () => void = () => {};
@@ -80,7 +80,7 @@ export class Terminal {
     this.#cancel = clock.after(checkEvery, () => this.#check());
   }
 
-  /** Ends it, and the program in it, for a reason that the client is told. */
+  /** Ends it, and the program in it. The client gets the reason. */
   end(code: EndCode, reason: string): void {
     this.#end(code, { problem: reason }, reason);
   }

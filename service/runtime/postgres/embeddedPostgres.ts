@@ -152,7 +152,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     return this.#asUser(cluster, { ...asking, isWrite: false }, (client) => statements.relationsOf(client, most));
   }
 
-  /** Does work as a user of a cluster. The service enters as its clients do: it gives nobody more rights. */
+  /** Does work as a user of a cluster, with its password and its rights. */
   #asUser<T>({ id }: Cluster, asking: Omit<Statement, "text">, work: (client: pg.Client) => Promise<T>): Promise<T> {
     const ready = this.#ready.get(id);
     if (!ready) throw refuse(503, "The server of the cluster does not answer");

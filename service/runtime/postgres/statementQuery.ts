@@ -7,7 +7,7 @@ import { StatementFailed, type StatementAnswer } from "../postgresEngine.ts";
 const mostRows = 1000;
 const mostCharacters = 2_000_000;
 const longestValue = 50_000;
-/** Rows of one request, and of one for rows that nobody is shown. */
+/** Rows of one request, and of one for rows that are not shown. */
 const batch = 5;
 const batchOfRest = 100;
 /** Bytes that the server may send for one of them: a value can have a GB. */

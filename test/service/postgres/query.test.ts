@@ -83,7 +83,7 @@ test("a query answers its columns and rows, and the audit has who asked what, wi
     isMore: false,
     tables: [{ schema: "public", name: "items", key: ["id"] }],
   });
-  // The service has written everything when it is closed. Its clusters keep what they were told.
+  // The service has written everything when it is closed. Its clusters keep their data.
   await service.close();
   expect(lines.join("")).not.toMatch(/canary/);
   for (const file of filesBelow(data).filter((path) => !path.startsWith(join(data, "postgres"))))

@@ -1,4 +1,4 @@
-// The history that members share: whoever leads has it, and nothing that was sent is lost or doubled.
+// The history that members share: every leader has it, and nothing that was sent is lost or doubled.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { RolloutEntry, Stored } from "../../../service/history/entry.ts";
@@ -46,7 +46,7 @@ const step = fc.record({
   count: fc.integer({ min: 1, max: 4 }),
 });
 
-test("whoever leads, crashes and follows: every member ends with what was sent, in order, and the same rollouts", async () => {
+test("after any leaders, crashes and lost answers, every member has what was sent, in order, and the same rollouts", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
       const log = new MemoryLog(() => 0);
