@@ -36,6 +36,7 @@ const views = [
   ["window of a search", "apps/web/machines?text=copy-0999"],
   ["window by image", "apps/web/machines?sort=image"],
   ["last window by time", "apps/web/machines?sort=updated&offset=99900"],
+  ["search", "search?q=none-such-as-this"],
 ] as const;
 
 /** Measures the views on a service with many Machines in the App `web`. */

@@ -93,9 +93,9 @@ test("every line can be read, and a line that is no JSON stays as it is", () => 
       if (fields === undefined && !text.includes("\u001b")) expect(message).toBe(text);
     }),
   );
-  const start = performance.now();
-  for (const part of ["[", "{", " ", "2026-01-01 00:00:00 ", "A", "level=", "\u001b["]) readLine(part.repeat(200_000));
-  expect(performance.now() - start).toBeLessThan(2000);
+  // With a line this long, a pattern that looks at each character more than a few times does not end within the test's limit.
+  for (const part of ["[", "{", " ", "2026-01-01 00:00:00 ", "A", "level=", "\u001b["])
+    readLine(part.repeat(2_000_000));
 });
 
 test("a level leaves those that are worse, and no line without a level", () => {

@@ -50,11 +50,9 @@ describe("the text of a query without its values", () => {
 
   test("any text has an end, also one that is no SQL", () => {
     fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => void withoutValues(text)));
-    // A long text takes no time that others would notice.
+    // With a text this long, a pattern that looks at each character more than a few times does not end within the test's limit.
     for (const part of ["'", "$$ $", "/*", '"', "$a", "1e", "-", "e'\\"]) {
-      const began = performance.now();
-      withoutValues(part.repeat(100_000 / part.length));
-      expect([part, performance.now() - began < 200]).toEqual([part, true]);
+      expect(withoutValues(part.repeat(1_000_000 / part.length)).length).toBeLessThan(1_000_001);
     }
   });
 });
