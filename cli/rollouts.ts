@@ -1,5 +1,5 @@
 // `pulumi-machines history`: the rollouts that the service of a stack has, newest first.
-import { stackInUrn } from "../api/stackInUrn.ts";
+import { stackInUrn } from "../api/urn.ts";
 import { MachinesError } from "../provider/client/errors.ts";
 import { readConfig } from "../provider/client/config.ts";
 import { newClient } from "../provider/client/connect.ts";

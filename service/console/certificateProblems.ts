@@ -2,7 +2,7 @@
 import type { Context } from "../context.ts";
 import type { HostnameRow } from "../store/rows.ts";
 import type { Work } from "./costly.ts";
-import { withoutStop } from "./eventText.ts";
+import { withoutStop } from "../history/exits.ts";
 import type { AppProblems } from "./problems.ts";
 import type { Problem, ProblemKind } from "./types.ts";
 

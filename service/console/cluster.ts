@@ -1,5 +1,5 @@
 // One Postgres cluster with what is in it.
-import type { Stack } from "../../api/stackInUrn.ts";
+import type { Stack } from "../../api/urn.ts";
 import { ask, askFor, type Asker } from "./ask.ts";
 
 /**

@@ -1,5 +1,5 @@
 // The events of a Machine as sentences. Pure, so that every kind of event can be tested alone.
-import { signalNumbers } from "../../api/signals.ts";
+import { exitIn, unpreparedText, wayOf, type Exit } from "../history/exits.ts";
 import type { EventRow } from "../store/rows.ts";
 
 /** An event as the store has it, with what it needs for its sentence. */
@@ -7,67 +7,15 @@ export type MachineEvent = Pick<EventRow, "id" | "type" | "status" | "source" | 
   readonly request: Readonly<Record<string, unknown>> | null;
 };
 
-/** How the main process of a Machine ended. */
-export interface Exit {
-  readonly code: number | undefined;
-  /** Number of the signal that ended it; undefined without one. */
-  readonly signal: number | undefined;
-  readonly isOutOfMemory: boolean;
-  readonly isRequested: boolean;
-  readonly isRestarting: boolean;
-  readonly error: string;
-  /** Restarts by the restart policy before it. */
+/** How the main process of a Machine ended, with the restarts by the restart policy before it. */
+export interface ReportedExit extends Exit {
   readonly restarts: number;
-  readonly lines: readonly string[];
 }
-
-const isTexts = (value: unknown): value is readonly string[] =>
-  Array.isArray(value) && value.every((one) => typeof one === "string");
 
 /** The exit that an event reports; undefined for other events. */
-export function exitOf({ request }: Pick<MachineEvent, "request">): Exit | undefined {
-  const details = request?.["exit_event"] as Readonly<Record<string, unknown>> | undefined;
-  if (details === undefined) return undefined;
-  const number = (name: string): number | undefined => {
-    const value = details[name];
-    return typeof value === "number" ? value : undefined;
-  };
-  const [signal = -1, restarts] = [number("guest_signal"), request?.["restart_count"]];
-  return {
-    code: number("exit_code"),
-    signal: signal > 0 ? signal : undefined,
-    isOutOfMemory: details["oom_killed"] === true,
-    isRequested: details["requested_stop"] === true,
-    isRestarting: details["restarting"] === true,
-    error: typeof details["error"] === "string" ? details["error"] : "",
-    restarts: typeof restarts === "number" ? restarts : 0,
-    lines: isTexts(details["last_lines"]) ? details["last_lines"] : [],
-  };
-}
-
-/** Whether a process ended by itself with a failure. */
-export const hasFailed = ({ isRequested, code, isOutOfMemory, error }: Exit): boolean =>
-  !isRequested && (code !== 0 || isOutOfMemory || error !== "");
-
-const signalName = (wanted: number): string =>
-  Object.entries(signalNumbers).find(([, number]) => number === wanted)?.[0] ?? `signal ${wanted}`;
-
-/** How a process ended, without a full stop: `Exited with code 3`. */
-export function wayOf({ code, signal, isOutOfMemory, error }: Exit): string {
-  if (isOutOfMemory) return "Killed: out of memory";
-  if (error !== "") return `Ended: ${withoutStop(error)}`;
-  if (signal !== undefined) return `Ended by ${signalName(signal)}`;
-  return code === undefined ? "Exited" : `Exited with code ${code}`;
-}
-
-/** A sentence of someone else, to be continued. */
-export const withoutStop = (text: string): string => text.trim().replace(/\.+$/, "");
-
-/** The sentence of an error before a process ran. */
-export function unpreparedText(error: string): string {
-  const isOfImage = /\b(?:image|registry|manifest|pull)/i.test(error);
-  const reason = withoutStop(error).replace(/^the image cannot be fetched: /, "");
-  return `${isOfImage ? "Its image could not be fetched" : "It could not be prepared"}: ${reason}`;
+export function exitOf({ request }: Pick<MachineEvent, "request">): ReportedExit | undefined {
+  const [exit, restarts] = [exitIn(request), request?.["restart_count"]];
+  return exit && { ...exit, restarts: typeof restarts === "number" ? restarts : 0 };
 }
 
 /** Whether an exit was reported before any process ran: nothing was started between the launch or update and it. */
@@ -104,10 +52,10 @@ function startOf(older: readonly MachineEvent[], newest: MachineEvent): number {
   return at;
 }
 
-function exitText(event: MachineEvent, exit: Exit, older: readonly MachineEvent[]): string {
-  if (exit.isRequested) return event.status === "starting" ? "Stopped for a restart" : "Stopped on request";
+function exitText(event: MachineEvent, exit: ReportedExit, older: readonly MachineEvent[]): string {
+  if (exit.requested) return event.status === "starting" ? "Stopped for a restart" : "Stopped on request";
   if (isUnprepared(exit, older)) return unpreparedText(exit.error);
-  const next = exit.isRestarting
+  const next = exit.restarting
     ? `, restarting (attempt ${exit.restarts + 1})`
     : event.status === "failed"
       ? exit.restarts > 0

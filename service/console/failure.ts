@@ -1,7 +1,7 @@
 // Why a Machine does not do what it should, and which version did. Pure: from its events, its checks and its versions.
 import type { MachineState } from "../states/machineStates.ts";
-import { exitOf, hasFailed, isUnprepared, unpreparedText, wayOf, withoutStop } from "./eventText.ts";
-import type { Exit, MachineEvent } from "./eventText.ts";
+import { hasFailed, lastWords, unpreparedText, wayOf, withoutStop } from "../history/exits.ts";
+import { exitOf, isUnprepared, type MachineEvent, type ReportedExit } from "./eventText.ts";
 import type { Failure, Words } from "./types.ts";
 
 /**
@@ -28,7 +28,6 @@ export interface Examined {
   readonly now: number;
 }
 
-const longestWords = 200;
 const inWords = ["three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"] as const;
 
 /** `twice`, `eleven times`, `13 times`. */
@@ -44,7 +43,7 @@ const isFreshStart = ({ type, source, status }: MachineEvent): boolean =>
 
 interface Crash {
   readonly event: MachineEvent;
-  readonly exit: Exit;
+  readonly exit: ReportedExit;
   /** Events before it, newest first. */
   readonly older: readonly MachineEvent[];
 }
@@ -61,15 +60,6 @@ function crashesOf(events: readonly MachineEvent[]): { readonly crashes: readonl
   return { crashes, isWhole: false };
 }
 
-/** The last line that says something, as the end of a sentence. */
-function lastWords(lines: readonly string[]): string {
-  const last = withoutStop(lines.findLast((line) => line.trim() !== "") ?? "");
-  if (last === "") return "";
-  const characters = Array.from(last);
-  const shown = characters.length > longestWords ? `${characters.slice(0, longestWords - 1).join("")}…` : last;
-  return `; last words: ${shown}`;
-}
-
 /** The sentence of the crashes since the Machine was last started. */
 function causeOf(crashes: readonly Crash[], isWhole: boolean): Words {
   const [latest, first] = [crashes[0], crashes.at(-1)];
@@ -79,7 +69,7 @@ function causeOf(crashes: readonly Crash[], isWhole: boolean): Words {
   const way = wayOf(exit);
   const isSame = crashes.every((one) => wayOf(one.exit) === way);
   const total = Math.max(crashes.length, exit.restarts + 1);
-  const end = `${lastWords(exit.lines)}.`;
+  const end = `${lastWords(exit)}.`;
   if (total === 1) return [`${way} at `, { at: event.timestamp }, end];
   const count = isSame ? `, ${times(total)}` : `; it has ended ${times(total)}`;
   // The oldest events are not kept.
@@ -117,7 +107,7 @@ export function failureOf({ state, events, checks, now }: Examined): Failure | u
   if (state === "failed") return found("failed");
   const isTried = state === "stopped" || state === "starting" || state === "started";
   if (
-    latest?.exit.isRestarting &&
+    latest?.exit.restarting &&
     isTried &&
     total > 1 &&
     (state !== "started" || now - latest.event.timestamp < loopingMs)

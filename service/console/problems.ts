@@ -4,7 +4,8 @@ import type { ClusterRow, EventRow, MachineRow } from "../store/rows.ts";
 import { capacityIn } from "../rules/capacity.ts";
 import { askFor, type Asker } from "./ask.ts";
 import type { Work } from "./costly.ts";
-import { exitOf, hasFailed } from "./eventText.ts";
+import { hasFailed } from "../history/exits.ts";
+import { exitOf } from "./eventText.ts";
 import { loopingMs } from "./failure.ts";
 import { failureIn } from "./machine.ts";
 import { checks } from "./machines.ts";
@@ -151,7 +152,7 @@ function crashesAgain({ store }: Context, machine: string): boolean {
   const sql = "SELECT request FROM events WHERE machine = ? AND type = 'exit' ORDER BY id DESC LIMIT 1";
   const request = store.get<Pick<EventRow, "request">>(sql, machine)?.request;
   const exit = request ? exitOf({ request: JSON.parse(request) as Readonly<Record<string, unknown>> }) : undefined;
-  return exit !== undefined && hasFailed(exit) && exit.isRestarting && exit.restarts > 0;
+  return exit !== undefined && hasFailed(exit) && exit.restarting && exit.restarts > 0;
 }
 
 // ASSUMED: a cluster that is not ready after ten minutes does not become so by itself, and one with 90 % of its disk in use is full.

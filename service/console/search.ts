@@ -1,6 +1,6 @@
 // The search over everything that a caller may see: a few results of each kind, the best first.
 import { z } from "zod";
-import { stackInUrn, type Stack } from "../../api/stackInUrn.ts";
+import { stackInUrn, type Stack } from "../../api/urn.ts";
 import type { Rollout } from "../history/history.ts";
 import type { Audit } from "../http/audit.ts";
 import { visibleHistory } from "../http/historyRights.ts";

@@ -1,5 +1,5 @@
 // The stacks whose programs sent requests, for the search and the clusters: looking through all requests each time would take long.
-import { stackInUrn, type Stack } from "../../api/stackInUrn.ts";
+import { stackInUrn, type Stack } from "../../api/urn.ts";
 import type { Audited } from "../http/audit.ts";
 
 // ASSUMED: of an organization, the search knows the latest 500 stacks that sent requests since the service was started.

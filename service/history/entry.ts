@@ -1,5 +1,6 @@
 // The entries of the history: what was asked, what happened to Machines, and rollouts. They hold no body, no query value, no
 // nonce, no token, and no value of a secret.
+import type { Exit } from "./exits.ts";
 
 /** Who sent a request. */
 export interface Sender {
@@ -42,21 +43,6 @@ export interface RequestEntry extends Common, Sender {
   readonly about: string | null;
 }
 
-/** How the program of a Machine ended. */
-export interface ExitOf {
-  readonly code: number;
-  /** Number of the signal; 0 for none. */
-  readonly signal: number;
-  readonly oom: boolean;
-  /** Whether it was asked to end. */
-  readonly requested: boolean;
-  readonly restarting: boolean;
-  /** Why it could not run; empty if it ran. */
-  readonly error: string;
-  /** What it wrote last, without secrets. */
-  readonly lines: readonly string[];
-}
-
 /** The result of a Machine's checks; null for a Machine without any, and for one that does not run. */
 export type Checks = "passing" | "warning" | "critical" | null;
 
@@ -81,7 +67,7 @@ export interface EventEntry extends Common {
   /** The image that an update replaced. */
   readonly from?: string;
   readonly checks: Checks;
-  readonly exit?: ExitOf;
+  readonly exit?: Exit;
   /** The request that caused it, if one did at once. */
   readonly by?: Sender;
 }

@@ -2,6 +2,7 @@
 // an App. No client reports its end, so it ends when all of its Machines are at rest.
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { isOfFleet, type Entry, type EventEntry, type RequestEntry, type Result, type RolloutEntry } from "./entry.ts";
+import { continued } from "./exits.ts";
 import { barsOf, problemIn, type Doing } from "./timeline.ts";
 
 /** A rollout. */
@@ -339,7 +340,7 @@ export class Rollouts {
       .filter(({ doing, reason }) => doing === "failed" || reason !== null)
       .reduce<Part | undefined>((first, one) => (first && first.name < one.name ? first : one), undefined);
     const reason = bad
-      ? `${bad.name}: ${bad.reason ?? "failed"}`
+      ? `${bad.name}: ${continued(bad.reason ?? "Failed")}`
       : some > 0
         ? `${some === 1 ? "a Machine is" : `${some} Machines are`} not ready`
         : null;

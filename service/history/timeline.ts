@@ -1,5 +1,6 @@
 // The course of a rollout for each of its Machines, from the events.
-import type { EventEntry, ExitOf, Member } from "./entry.ts";
+import type { EventEntry, Member } from "./entry.ts";
+import { hasFailed, lastWords, wayOf } from "./exits.ts";
 
 /** What a Machine is doing: the words of the timeline. */
 export type Doing =
@@ -44,18 +45,6 @@ export interface Course {
   readonly events: readonly EventEntry[];
 }
 
-/** How a program ended, in a sentence. */
-export function exitText({ code, signal, oom, error, lines }: ExitOf): string {
-  const last = lines.at(-1)?.trim();
-  const how =
-    error !== "" ? error : oom ? "out of memory" : signal > 0 ? `killed by signal ${signal}` : `exit code ${code}`;
-  return last === undefined || last === "" ? how : `${how}; last words: ${last}`;
-}
-
-/** Whether a program ended by itself with a failure. */
-const hasFailed = (exit: ExitOf | undefined): exit is ExitOf =>
-  exit !== undefined && !exit.requested && (exit.code !== 0 || exit.error !== "");
-
 /** What a Machine does after an event. */
 function doingAfter({ status, type, checks, exit }: EventEntry): Doing {
   switch (status) {
@@ -74,7 +63,7 @@ function doingAfter({ status, type, checks, exit }: EventEntry): Doing {
     case "destroyed":
       return "destroyed";
     default:
-      return type === "exit" && hasFailed(exit) ? "failed" : "stopped";
+      return type === "exit" && exit && hasFailed(exit) ? "failed" : "stopped";
   }
 }
 
@@ -83,7 +72,7 @@ const isOnItsWay = (doing: Doing): boolean => doing === "updating" || doing === 
 /** Why a Machine is not as it should be after an event; null if it is. */
 export function problemIn(event: EventEntry): string | null {
   const { exit, checks, status } = event;
-  if (hasFailed(exit)) return exitText(exit);
+  if (exit && hasFailed(exit)) return `${wayOf(exit)}${lastWords(exit)}`;
   return status === "started" && checks === "critical" ? "a check is critical" : null;
 }
 

@@ -2,7 +2,7 @@
 import { fleetTag, phaseTag } from "../../api/fleetTags.ts";
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { Context } from "../context.ts";
-import type { ExitOf } from "../history/entry.ts";
+import { exitIn } from "../history/exits.ts";
 import { checksOf } from "../runtime/checks.ts";
 import type { MachineRow } from "../store/rows.ts";
 
@@ -72,19 +72,4 @@ export function tellHistory(
   // Whose request it was is known only now.
   const { sender } = history;
   store.onCommit(() => history.add({ kind: "event", ...event, ...(sender ? { by: sender } : {}) }));
-}
-
-function exitIn(request: object | undefined): ExitOf | undefined {
-  const { exit_event: exit } = (request ?? {}) as { readonly exit_event?: Readonly<Record<string, unknown>> };
-  if (!exit) return undefined;
-  const { exit_code, guest_signal, oom_killed, requested_stop, restarting, error, last_lines } = exit;
-  return {
-    code: Number(exit_code),
-    signal: Math.max(0, Number(guest_signal)),
-    oom: oom_killed === true,
-    requested: requested_stop === true,
-    restarting: restarting === true,
-    error: typeof error === "string" ? error : "",
-    lines: Array.isArray(last_lines) ? (last_lines as string[]) : [],
-  };
 }

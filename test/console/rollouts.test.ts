@@ -44,7 +44,7 @@ describe.runIf(hasBrowser)("rollouts", () => {
     const failing = { ...config("shop:2"), env: { MACHINES_SIMULATE: "crash" }, restart: { policy: "no" } };
     await call("POST", `/apps/shop/machines/${ids[1]}`, { config: failing }, by("u1"));
     for (let i = 0; i < 40; i++) clock.advance(1000);
-    await row(/^web-2 .*failed.*exit code 1/).waitFor();
+    await row(/^web-2 .*failed.*Exited with code 1/).waitFor();
     await report({ phase: "rolling back" });
     await page.getByText("under way, rolling back").waitFor();
     for (const id of ids) await call("POST", `/apps/shop/machines/${id}`, { config: config("shop:1") }, by("u1"));

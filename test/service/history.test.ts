@@ -265,7 +265,7 @@ test("plain Machines that one update changes are one rollout, which ends when th
   await context.store.write(() => exited(context, { id: a.body.id, version }, exit));
   clock.advance(11_000);
   expect(await rolloutsOf(app, "?limit=1")).toMatchObject([
-    { result: "failed", reason: "a: exit code 3; last words: cannot read config" },
+    { result: "failed", reason: "a: exited with code 3; last words: cannot read config" },
   ]);
 });
 

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import type { LoggedRequest } from "../types.ts";
 import { Id, Sign, Table } from "./parts.tsx";
-import { resourceIn } from "./urn.ts";
+import { resourceIn } from "../../../api/urn.ts";
 import { clock, exact } from "./words.ts";
 
 /** The status of an answer, in a colour and a word that say what it means. */

@@ -7,7 +7,7 @@ import { queryOf, to } from "./address.ts";
 import { now, useLive, type Live } from "./live.ts";
 import { Empty, Facts, Filter, Id, NoView, Section, Sign, Table, Time, type Look } from "./parts.tsx";
 import { RequestTable } from "./requestTable.tsx";
-import { resourceIn } from "./urn.ts";
+import { resourceIn } from "../../../api/urn.ts";
 import { clock, duration, some } from "./words.ts";
 
 /** What Machines do in a rollout: a shape, a colour, and the words, in the order of the legend. */

@@ -1,7 +1,7 @@
 // The search: what it finds, in which order, who sees what, and how long others wait.
 import { expect, test } from "vitest";
 import { rankOf } from "../../../service/console/search.ts";
-import { stackInUrn } from "../../../api/stackInUrn.ts";
+import { stackInUrn } from "../../../api/urn.ts";
 import { Stacks } from "../../../service/console/stacks.ts";
 import type { SearchView } from "../../../service/console/types.ts";
 import { ManualClock, type ServiceOptions } from "../../../service/index.ts";
