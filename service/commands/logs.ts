@@ -9,7 +9,9 @@ import { withTokens } from "../local/orgRequests.ts";
 import type { Address } from "../proxy/addresses.ts";
 import { hueOf } from "../console/hue.ts";
 import type { NamedLine } from "../http/logLines.ts";
+import type { Store } from "../store/database.ts";
 import { holderOf } from "./holder.ts";
+import { machineNamed } from "./machine.ts";
 import { momentOf } from "./moment.ts";
 import { print, printJson, printLine } from "./print.ts";
 
@@ -40,15 +42,21 @@ async function logs(
   logsOfService(folder, flags);
 }
 
-/** Sends a request outside of the interface for an App, and handles the lines of the answer. */
-async function eachLine(folder: string, app: string, path: string, handle: (line: string) => void): Promise<void> {
+/** Sends a request outside of the interface for an App, of whose id its path may be made, and handles the lines of the answer. */
+async function eachLine(
+  folder: string,
+  app: string,
+  path: (store: Store, id: string) => string,
+  handle: (line: string) => void,
+): Promise<void> {
   const service = await reach(folder);
   try {
-    const { slug } = holderOf(service.store, { app }, folder);
+    const { slug, app: id = "" } = holderOf(service.store, { app }, folder);
+    const at = path(service.store, id);
     // Following has no end, and a killed command cannot revoke its token.
     const tokens = { name: "machines-service logs", readOnly: true, lifetimeMs: 24 * 3600_000 };
     await withTokens(service, tokens, async ({ tokenOf }) => {
-      for await (const line of streamFrom(folder, await tokenOf(slug), path)) handle(line);
+      for await (const line of streamFrom(folder, await tokenOf(slug), at)) handle(line);
     });
   } finally {
     await service.close();
@@ -61,13 +69,16 @@ async function logsOfApp(
   machine: string | undefined,
   { follow, lines, since }: LogsFlags,
 ): Promise<void> {
-  const query = new URLSearchParams({
-    lines: String(lines),
-    follow: String(follow === true),
-    ...(machine === undefined ? {} : { machine }),
-    ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
-  });
-  await eachLine(folder, app, `/local/apps/${encodeURIComponent(app)}/logs?${query.toString()}`, (line) => {
+  const path = (store: Store, id: string): string => {
+    const query = new URLSearchParams({
+      lines: String(lines),
+      follow: String(follow === true),
+      ...(machine === undefined ? {} : { machine: machineNamed(store, { app, id }, machine) }),
+      ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
+    });
+    return `/local/apps/${encodeURIComponent(app)}/logs?${query.toString()}`;
+  };
+  await eachLine(folder, app, path, (line) => {
     const { machine: id, name, time, text } = JSON.parse(line) as NamedLine;
     printLine([`${time.slice(0, 23)}Z`, "dim"], [name, hues[hueOf(id, hues.length)] ?? "cyan"], text);
   });
@@ -75,12 +86,17 @@ async function logsOfApp(
 
 async function url(app: string, _: Flags, command: Command): Promise<void> {
   const { data, json } = command.optsWithGlobals<Flags & { readonly json?: true }>();
-  await eachLine(dataFolder(data), app, `/local/apps/${encodeURIComponent(app)}/addresses`, (line) => {
-    const { addresses } = JSON.parse(line) as { readonly addresses: readonly Address[] };
-    if (json) return printJson(addresses);
-    if (addresses.length === 0) throw new Problem(`App ${app} has no Machine with a service that has ports`);
-    for (const address of addresses) print(address.url);
-  });
+  await eachLine(
+    dataFolder(data),
+    app,
+    () => `/local/apps/${encodeURIComponent(app)}/addresses`,
+    (line) => {
+      const { addresses } = JSON.parse(line) as { readonly addresses: readonly Address[] };
+      if (json) return printJson(addresses);
+      if (addresses.length === 0) throw new Problem(`App ${app} has no Machine with a service that has ports`);
+      for (const address of addresses) print(address.url);
+    },
+  );
 }
 
 function logsOfService(folder: string, { follow, lines }: LogsFlags): void {

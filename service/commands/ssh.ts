@@ -5,41 +5,11 @@ import { findRunning } from "../local/daemon.ts";
 import { dataFolder } from "../local/options.ts";
 import { withTokens } from "../local/orgRequests.ts";
 import { Problem } from "../local/problem.ts";
-import type { Store } from "../store/database.ts";
-import { holderOf, nearestOr } from "./holder.ts";
+import { holderOf } from "./holder.ts";
+import { machineNamed, startedMachine } from "./machine.ts";
 
 interface Flags {
   readonly data?: string;
-}
-
-interface Found {
-  readonly id: string;
-  readonly name: string;
-  readonly state: string;
-}
-
-/** The id of the Machine that is meant: of its id or name, or else the only one that is started. */
-function machineOf(store: Store, app: string, id: string, named: string | undefined): string {
-  const all = store.all<Found>(
-    "SELECT id, name, state FROM machines WHERE app = ? AND destroyed_at IS NULL ORDER BY name, id",
-    id,
-  );
-  const list = (of: readonly Found[]): string => of.map((one) => `${one.name} (${one.id})`).join(", ");
-  if (named !== undefined) {
-    const byId = all.find((one) => one.id === named);
-    const meant = byId ? [byId] : all.filter(({ name }) => name === named);
-    const [first, ...more] = meant;
-    const known = all.flatMap((one) => [one.name, one.id]);
-    if (!first) throw new Problem(`App ${app} has no Machine ${named}${nearestOr(named, known, "")}`);
-    if (more.length > 0)
-      throw new Problem(`several Machines of App ${app} have this name; name one by id: ${list(meant)}`);
-    return first.id;
-  }
-  const started = all.filter(({ state }) => state === "started");
-  const [first, ...more] = started;
-  if (!first) throw new Problem(`App ${app} has no started Machine`);
-  if (more.length > 0) throw new Problem(`App ${app} has several started Machines; name one: ${list(started)}`);
-  return first.id;
 }
 
 /** What follows `--`, which commander does not tell from the rest. */
@@ -59,8 +29,9 @@ async function ssh(_app: string, _machine: string | undefined, _words: string[],
   if (!running) throw new Problem(`machines-service is not running (data ${folder})`);
   const service = await reach(folder);
   try {
-    const { slug, app: id = "" } = holderOf(service.store, { app }, folder);
-    const machine = machineOf(service.store, app, id, named);
+    const { store } = service;
+    const { slug, app: id = "" } = holderOf(store, { app }, folder);
+    const machine = named === undefined ? startedMachine(store, { app, id }) : machineNamed(store, { app, id }, named);
     const path = `/local/apps/${encodeURIComponent(app)}/machines/${encodeURIComponent(machine)}/terminal`;
     const { connectTerminal } = await import("../local/terminal.ts");
     // A killed command cannot revoke its token.

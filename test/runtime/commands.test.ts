@@ -76,8 +76,12 @@ describe.runIf(hasEngine)("the commands", () => {
     expect(await next()).toMatch(new RegExp(`${later.name} hello$`));
     expect(await command(["logs", "web", "nothing", "--data", data])).toMatchObject({
       code: 1,
-      err: "machines-service: not_found: machine not found\n",
+      err: "machines-service: App web has no Machine nothing\n",
     });
+    for (const named of [later.name, later.id])
+      expect((await command(["logs", "web", named, "--data", data])).out.trimEnd()).toMatch(
+        new RegExp(`${later.name} hello$`),
+      );
   });
 
   test("logs of Machines that write in turns are in the order of time, also while they are followed, and after a restart of the service", async () => {
