@@ -294,10 +294,18 @@ export function createService(options: ServiceOptions = {}): Service {
       .write(() => recoverCertificates(context))
       .catch((error: unknown) => app.log.error({ err: error }, "certificates"));
     let closing: Promise<void> | undefined;
+    const storeUse = async (): Promise<void> => {
+      if (tokens.isUsed) await store.write(() => tokens.storeUse(store));
+    };
+    const useNotStored = (error: unknown): void => app.log.warn({ err: error }, "when tokens were used is not stored");
+    // ASSUMED: when a token was last used is known to a minute.
+    const storingUse = setInterval(() => void storeUse().catch(useNotStored), 60_000).unref();
     const end = async (): Promise<void> => {
+      clearInterval(storingUse);
       context.waits.close();
       const giveUp = setTimeout(() => app.server.closeAllConnections(), closingMs);
       await app.close();
+      await storeUse().catch(useNotStored);
       await leading?.idle?.();
       clearTimeout(giveUp);
       await usage.close();

@@ -35,7 +35,7 @@ async function ofService(folder: string, { org, app, since }: Omit<Flags, "data"
   const service = await reach(folder);
   try {
     const slugs = orgsOf(service.store, { org, app }, folder);
-    await withTokens(service, { name: "history", readOnly: true, lifetimeMs: null }, async ({ tokenOf }) => {
+    await withTokens(service, { name: "history", role: "read", lifetimeMs: null }, async ({ tokenOf }) => {
       for (const slug of slugs)
         for await (const line of streamFrom(folder, await tokenOf(slug), `/local/history?${query.toString()}`))
           print(line);
@@ -55,7 +55,13 @@ async function ofFile(folder: string, { org, app, since }: Omit<Flags, "data">):
   const store = new HistoryStore(file, usualBounds);
   try {
     for (let after = 0; ;) {
-      const found = store.entries({ org, app, since, after, limit: 1000 });
+      const found = store.entries({
+        org,
+        only: app === undefined ? undefined : { [app]: 0 },
+        since,
+        after,
+        limit: 1000,
+      });
       for (const entry of found) print(JSON.stringify(entry));
       const last = found.at(-1);
       if (!last || found.length < 1000) return;

@@ -190,7 +190,7 @@ async function list(named: string | undefined, _: Flags, command: Command): Prom
   try {
     const scope = { orgs: orgsOf(service.store, flags, folder), app: flags.app };
     // The clock of the service may be far ahead, so the tokens do not expire.
-    await withTokens(service, { name: "ls", readOnly: true, lifetimeMs: null }, async (send) => {
+    await withTokens(service, { name: "ls", role: "read", lifetimeMs: null }, async (send) => {
       if (kind === undefined) {
         const found = await overview(send, scope);
         return flags.json ? printJson(found) : printOverview(found, running.url, folder);

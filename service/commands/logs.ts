@@ -54,7 +54,7 @@ async function eachLine(
     const { slug, app: id = "" } = holderOf(service.store, { app }, folder);
     const at = path(service.store, id);
     // Following has no end, and a killed command cannot revoke its token.
-    const tokens = { name: "machines-service logs", readOnly: true, lifetimeMs: 24 * 3600_000 };
+    const tokens = { name: "machines-service logs", role: "read", lifetimeMs: 24 * 3600_000 } as const;
     await withTokens(service, tokens, async ({ tokenOf }) => {
       for await (const line of streamFrom(folder, await tokenOf(slug), at)) handle(line);
     });

@@ -35,7 +35,7 @@ async function ssh(_app: string, _machine: string | undefined, _words: string[],
     const path = `/local/apps/${encodeURIComponent(app)}/machines/${encodeURIComponent(machine)}/terminal`;
     const { connectTerminal } = await import("../local/terminal.ts");
     // A killed command cannot revoke its token.
-    const tokens = { name: "machines-service ssh", readOnly: false, lifetimeMs: 24 * 3600_000 };
+    const tokens = { name: "machines-service ssh", role: "operate", lifetimeMs: 24 * 3600_000 } as const;
     await withTokens(service, tokens, async ({ tokenOf }) => {
       process.exitCode = await connectTerminal(running, await tokenOf(slug), path, words);
     });

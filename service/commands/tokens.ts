@@ -1,6 +1,6 @@
 // The commands token and org. They work on the store directly, also while the service runs.
 import { readFileSync } from "node:fs";
-import { InvalidArgumentError, type Command } from "commander";
+import { InvalidArgumentError, Option, type Command } from "commander";
 import { parseDuration } from "../../api/schema.ts";
 import { firstIssue } from "../../api/validated.ts";
 import { createIds, systemRandom } from "../ids.ts";
@@ -12,6 +12,7 @@ import { Problem } from "../local/problem.ts";
 import { orgSlug } from "../local/seedFile.ts";
 import { requireStore } from "../store/openForCommand.ts";
 import type { Store } from "../store/database.ts";
+import { roles, type Role } from "../store/roles.ts";
 import type { OrgRow } from "../store/rows.ts";
 import { tokenFile } from "../store/tokenFile.ts";
 import {
@@ -21,6 +22,8 @@ import {
   listTokens,
   longestExpiryMs,
   revokeTokens,
+  rotateToken,
+  type Grant,
   type ListedToken,
 } from "../store/tokens.ts";
 import { holderOf, nearestOr } from "./holder.ts";
@@ -33,8 +36,9 @@ interface Flags {
 
 interface CreateFlags extends Flags {
   readonly org?: string;
-  readonly app?: string;
-  readonly readOnly?: true;
+  readonly app?: readonly string[];
+  readonly network?: string;
+  readonly role?: Role;
   readonly expires?: number;
   readonly name?: string;
 }
@@ -66,38 +70,84 @@ function printFirst(_: Flags, command: Command): void {
   }
 }
 
+/** What a token is for, by the names of options. Throws a Problem for Apps of several organizations, and for Apps with a network. */
+export function scopeOf(
+  store: Store,
+  { org, app = [], network }: Pick<CreateFlags, "org" | "app" | "network">,
+  folder: string,
+): Pick<Grant, "slug" | "apps" | "network"> {
+  if (app.length > 0 && network !== undefined) throw new Problem("give --app or --network, not both");
+  const holders = app.map((name) => holderOf(store, { org, app: name }, folder));
+  const [first, ...others] = holders;
+  if (!first) return { slug: holderOf(store, { org }, folder).slug, network };
+  const other = others.findIndex(({ slug }) => slug !== first.slug);
+  if (other >= 0)
+    throw new Problem(
+      `a token is for one organization: the app ${app[0]} belongs to ${first.slug}, and ${app[other + 1]} to ${others[other]?.slug}`,
+    );
+  return { slug: first.slug, apps: [...new Set(holders.map((holder) => holder.app ?? ""))] };
+}
+
 async function create(_: CreateFlags, command: Command): Promise<void> {
-  const { data, org, app, name, readOnly = false, expires, json } = command.optsWithGlobals<CreateFlags>();
+  const { data, name, role, expires, json, ...scope } = command.optsWithGlobals<CreateFlags>();
   const folder = dataFolder(data);
   const token = createIds(systemRandom()).accessToken();
   const now = Date.now();
   const id = await withStore(command, (store) => {
     const expiresAt = expires === undefined ? null : now + expires;
-    return addToken(store, token, { ...holderOf(store, { org, app }, folder), name, readOnly, expiresAt }, now);
+    return addToken(store, token, { ...scopeOf(store, scope, folder), name, role, expiresAt }, now);
   });
+  printToken(folder, { id, token, json });
+}
+
+function printToken(
+  folder: string,
+  made: { readonly id: string; readonly token: string; readonly json?: true | undefined },
+) {
+  const { id, token, json } = made;
   if (json) return printJson({ id, token });
   print(token);
   // Not on stdout, which a script takes as the token.
   process.stderr.write(`Its ID is ${id}. To revoke it: ${ownCommand(`token revoke ${id}`, folder)}\n`);
 }
 
-const shown = ({ read_only, created_at, expires_at, ...token }: ListedToken) => ({
+async function rotate(id: string, _: Flags, command: Command): Promise<void> {
+  const { data, keep, json } = command.optsWithGlobals<Flags & { readonly keep: number }>();
+  const folder = dataFolder(data);
+  const token = createIds(systemRandom()).accessToken();
+  const now = Date.now();
+  const next = await withStore(command, (store) => rotateToken(store, id, { token, oldEnds: now + keep, now }));
+  if (next === undefined)
+    throw new Problem(`there is no token ${id}; \`${ownCommand("token list", folder)}\` shows the ids`);
+  printToken(folder, { id: next, token, json });
+  if (!json) process.stderr.write(`The token ${id} is valid until ${rfc3339(now + keep)} at the latest.\n`);
+}
+
+/** A moment of a list; `otherwise` without one. */
+const moment = <T>(at: number | null, otherwise: T): string | T => (at === null ? otherwise : rfc3339(at));
+
+const shown = ({ apps, created_at, expires_at, used_at, ...token }: ListedToken) => ({
   ...token,
-  read_only: read_only === 1,
+  apps: apps === null ? null : (JSON.parse(apps) as readonly string[]),
   created_at: rfc3339(created_at),
-  expires_at: expires_at === null ? null : rfc3339(expires_at),
+  expires_at: moment(expires_at, null),
+  used_at: moment(used_at, null),
 });
 
 async function list(_: Flags, command: Command): Promise<void> {
   const tokens = (await withStore(command, (store) => listTokens(store, Date.now()))).map(shown);
   if (command.optsWithGlobals<Flags>().json) return printJson(tokens);
   printTable(
-    ["ID", "NAME", "ORG", "APP", "READ-ONLY", "CREATED", "EXPIRES"],
-    tokens.map(({ id, name, org, app, read_only, created_at, expires_at }) => [
-      ...[id, name ?? "-", org, app ?? "-", read_only ? "yes" : "no", created_at, expires_at ?? "never"],
+    ["ID", "NAME", "ORG", "FOR", "ROLE", "CREATED", "EXPIRES", "LAST USE"],
+    tokens.map(({ id, name, org, apps, network, role, created_at, expires_at, used_at }) => [
+      ...[id, name ?? "-", org, forText(apps, network), role, created_at, expires_at ?? "never", used_at ?? "never"],
     ]),
   );
 }
+
+/** What a token is for, in a table. */
+export const forText = (apps: readonly string[] | null, network: string | null): string =>
+  apps ? apps.join(", ") : network === null ? "all" : `network ${network}`;
 
 async function revoke(id: string, _: Flags, command: Command): Promise<void> {
   const folder = dataFolder(command.optsWithGlobals<Flags>().data);
@@ -149,8 +199,11 @@ export function addTokens(program: Command): void {
     .command("create")
     .description("create a token and print it; it is shown only once")
     .option("--org <slug>", "organization of the token (default: personal, or the app's)", slugOf)
-    .option("--app <name>", "restrict the token to this app")
-    .option("--read-only", "let the token only read")
+    .option("--app <name...>", "restrict the token to these apps")
+    .option("--network <name>", "restrict the token to the apps of this network")
+    .addOption(
+      new Option("--role <role>", "what it may do (default: own, and deploy with --app or --network)").choices(roles),
+    )
     .option("--expires <duration>", 'time until it expires, such as "1h" (default: never)', durationMs)
     .option("--name <text>", "name in the list of tokens")
     .option("--json", "print a JSON object with its id")
@@ -160,6 +213,12 @@ export function addTokens(program: Command): void {
     .description("list the tokens, without their values")
     .option("--json", "print a JSON array")
     .action(list);
+  token
+    .command("rotate <id>")
+    .description("create a token with the rights of another one, which is valid for a while longer")
+    .option("--keep <duration>", "how long the old one stays valid", durationMs, 24 * 3600_000)
+    .option("--json", "print a JSON object with the id of the new one")
+    .action(rotate);
   token
     .command("revoke <id>")
     .description("revoke a token; a running service refuses it within a second")

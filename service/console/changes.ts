@@ -15,10 +15,11 @@ export interface Watcher {
   readonly notify: (topics: readonly Topic[]) => void;
 }
 
-/** What a topic is about: everything of the organization, one App with all that is in it, one object, or something else. */
+/** What a topic is about: everything of the organization, some Apps with all that is in them, one object, or something else. */
 export type Subject =
   | { readonly is: "org" }
   | { readonly is: "app"; readonly id: string }
+  | { readonly is: "apps"; readonly has: (id: string) => boolean }
   | { readonly is: "object"; readonly id: string }
   | { readonly is: "requests"; readonly isVisible: (entry: Audited) => boolean }
   /** The rollouts of an organization, by its slug. */
@@ -153,5 +154,6 @@ export class Changes {
 function concerns(subject: Subject, org: number, { objects, apps, orgs, hasGone }: Changed): boolean {
   if (subject.is === "object") return objects.has(subject.id);
   if (subject.is === "app") return hasGone || apps.has(subject.id);
+  if (subject.is === "apps") return hasGone || [...apps].some((id) => subject.has(id));
   return subject.is === "org" && (hasGone || orgs.has(org));
 }

@@ -10,6 +10,7 @@ import { addressOf, isHere } from "../requestAddress.ts";
 import type { FairTurns } from "../time/fairTurns.ts";
 import { CodeJobs } from "./codeJobs.ts";
 import { ReadTooLong, type SendRead } from "./codeWorker.ts";
+import { isOperator } from "../store/tokens.ts";
 
 const query = z.strictObject({
   type: z.string(),
@@ -77,6 +78,6 @@ const senderFor =
 
 /** The command that prints a token of the user's; undefined if the user cannot run it, or its token is of another organization. */
 const tokenCommandOf = (request: FastifyRequest, folder: string | undefined): string | undefined => {
-  const isTokenOfFile = request.caller.slug === "personal" && request.caller.app === null && !request.caller.readOnly;
+  const isTokenOfFile = isOperator(request.caller) && request.caller.role === "own";
   return folder !== undefined && isTokenOfFile && isHere(request) ? ownCommand("token", folder) : undefined;
 };

@@ -10,6 +10,8 @@ import { visibleTo } from "./requests.ts";
 import type { Changes, Subject } from "./changes.ts";
 import type { Pages } from "./pages.ts";
 import type { Topic } from "./types.ts";
+import { isFor, isForAll } from "../store/tokens.ts";
+import type { AppRow } from "../store/rows.ts";
 
 /** A connection on which nothing comes is noticed after this many milliseconds. */
 const aliveEvery = 15_000;
@@ -23,8 +25,8 @@ export const eventsQuery = z.strictObject({ topics: z.string().max(2000) });
 function subjectOf(asker: Asker, topic: string): Subject {
   const { context, caller } = asker;
   const [kind, rest] = [topic.split(":", 1)[0], topic.slice(topic.indexOf(":") + 1)];
-  // For a token of one App, the organization is that App.
-  if (topic === "org") return caller.app === null ? { is: topic } : { is: "app", id: caller.app };
+  // For a token of some Apps, the organization is those.
+  if (topic === "org") return isForAll(caller) ? { is: topic } : { is: "apps", has: (id) => hasApp(asker, id) };
   if (topic === "faults") return { is: topic };
   if (topic === "rollouts") return { is: topic, org: caller.slug };
   if (topic === "requests") return { is: topic, isVisible: visibleTo(asker) };
@@ -35,7 +37,7 @@ function subjectOf(asker: Asker, topic: string): Subject {
   }
   if (kind === "cluster") {
     const found = context.store.get<{ org: number }>("SELECT org FROM clusters WHERE id = ?", rest);
-    if (found?.org !== caller.org || caller.app !== null) throw refuse(404, "cluster not found");
+    if (found?.org !== caller.org || !isForAll(caller)) throw refuse(404, "cluster not found");
     return { is: "object", id: rest };
   }
   const got = topic === "" ? "nothing" : JSON.stringify(topic.slice(0, 80));
@@ -43,6 +45,12 @@ function subjectOf(asker: Asker, topic: string): Subject {
     400,
     `invalid topics, got ${got}, must be org, requests, rollouts, faults, app:NAME, machine:APP/ID or cluster:ID`,
   );
+}
+
+/** Whether a token is for an App now: Apps of its network may have been created meanwhile. */
+function hasApp({ context, caller }: Asker, id: string): boolean {
+  const app = context.store.get<Pick<AppRow, "id" | "network">>("SELECT id, network FROM apps WHERE id = ?", id);
+  return app !== undefined && isFor(caller, app);
 }
 
 /** The same; while there is no such object, its page waits for one among all changes of the organization. */

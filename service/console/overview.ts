@@ -24,6 +24,7 @@ import {
 } from "./problems.ts";
 import { machineCost } from "./size.ts";
 import type { AppSummary, ClusterSummary, Overview, RegionSummary, States } from "./types.ts";
+import { appsParameter, isForAll, onlyApps } from "../store/tokens.ts";
 
 interface CountRow {
   readonly state: MachineState;
@@ -60,18 +61,18 @@ interface Counted extends AppSummary {
 /** Number of Apps that are read at once. */
 const appsAtOnce = 100;
 
-// A token of one App sees that App only.
+// A token of some Apps sees only those.
 const appsSql = `SELECT a.number, a.id, a.name, a.network, a.deleting, a.created_at,
     (SELECT count(*) FROM volumes v WHERE v.app = a.id) AS volumes,
     (SELECT coalesce(sum(size_gb), 0) FROM volumes v WHERE v.app = a.id) AS volumeGb,
     (SELECT count(*) FROM hostnames h WHERE h.app = a.id) AS hostnames
-  FROM apps a WHERE a.org = ? AND a.number > ? AND a.deleting < 2 AND (? IS NULL OR a.id = ?)
+  FROM apps a WHERE a.org = ?1 AND a.number > ?2 AND a.deleting < 2 AND ${onlyApps("a.id", 3)}
   ORDER BY a.number LIMIT ${appsAtOnce}`;
 
 /** The caller's Apps, in parts. */
-async function* appsOf({ store }: Context, { org, app }: Caller, work: Work): AsyncGenerator<ListedApp> {
+async function* appsOf({ store }: Context, caller: Caller, work: Work): AsyncGenerator<ListedApp> {
   for (let after = 0; ;) {
-    const listed = store.all<ListedApp>(appsSql, org, after, app, app);
+    const listed = store.all<ListedApp>(appsSql, caller.org, after, appsParameter(caller));
     for (const one of listed) {
       yield one;
       await work.pause();
@@ -156,10 +157,13 @@ function regionsOf(context: Context, apps: readonly Counted[]): readonly RegionS
   }));
 }
 
-/** The clusters of an organization; a token of one App sees none. */
-const clusterRows = ({ store }: Context, { org, app }: Caller): readonly ClusterRow[] =>
-  app === null
-    ? store.all<ClusterRow>("SELECT * FROM clusters WHERE org = ? AND status <> 'deleted' ORDER BY name, number", org)
+/** The clusters of an organization; a token of some Apps sees none. */
+const clusterRows = ({ store }: Context, caller: Caller): readonly ClusterRow[] =>
+  isForAll(caller)
+    ? store.all<ClusterRow>(
+        "SELECT * FROM clusters WHERE org = ? AND status <> 'deleted' ORDER BY name, number",
+        caller.org,
+      )
     : [];
 
 function clustersOf({ store }: Context, { org }: Caller, rows: readonly ClusterRow[]): readonly ClusterSummary[] {

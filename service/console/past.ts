@@ -10,6 +10,7 @@ import { compare, type Objects } from "./compare.ts";
 import type { Work } from "./costly.ts";
 import { partsOf, inPart } from "./parts.ts";
 import type { ComparedPart, Fields, PastPart, PastView } from "./types.ts";
+import { isFor } from "../store/tokens.ts";
 
 /** The store at past moments. */
 export interface Past {
@@ -66,8 +67,11 @@ function objectsOf(store: StoreReader, app: string | undefined, sql: string): Ob
 
 /** The App of that name in a store, if the caller may see it. */
 function appIn(store: StoreReader, { caller }: Asker, name: string): string | undefined {
-  const app = store.get<Pick<AppRow, "id" | "org">>("SELECT id, org FROM apps WHERE name = ?", name);
-  const isSeen = app?.org === caller.org && (caller.app === null || caller.app === app.id);
+  const app = store.get<Pick<AppRow, "id" | "org" | "network">>(
+    "SELECT id, org, network FROM apps WHERE name = ?",
+    name,
+  );
+  const isSeen = app?.org === caller.org && isFor(caller, app);
   return isSeen ? app.id : undefined;
 }
 

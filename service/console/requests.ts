@@ -3,6 +3,7 @@ import type { Audit, Audited } from "../http/audit.ts";
 import type { Asker } from "./ask.ts";
 import type { Work } from "./costly.ts";
 import type { LoggedRequest, RequestLog } from "./types.ts";
+import { appsParameter, isForAll, onlyApps } from "../store/tokens.ts";
 
 /** Entries in one answer. */
 const mostInAnswer = 1000;
@@ -10,12 +11,16 @@ const mostInAnswer = 1000;
 /** An entry as the page shows it. */
 export const logged = ({ org: _org, nonce: _nonce, lease: _lease, ...entry }: Audited): LoggedRequest => entry;
 
-/** Tells which entries a caller may see: those of its organization, and for a token of one App those of the App. */
+/** Tells which entries a caller may see: those of its organization, and for a token of some Apps those of these Apps. */
 export function visibleTo({ context, caller }: Asker): (entry: Audited) => boolean {
-  const { slug, app } = caller;
-  const name = context.store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", app)?.name;
-  const start = app === null ? "" : `/v1/apps/${encodeURIComponent(name ?? "")}`;
-  return ({ org, path }) => org === slug && (app === null || path === start || path.startsWith(`${start}/`));
+  const { slug } = caller;
+  if (isForAll(caller)) return ({ org }) => org === slug;
+  const sql = `SELECT name FROM apps WHERE ${onlyApps("id", 1)}`;
+  const all = context.store.all<{ name: string }>(sql, appsParameter(caller));
+  const names = new Set(all.map(({ name }) => encodeURIComponent(name)));
+  const before = "/v1/apps/";
+  return ({ org, path }) =>
+    org === slug && path.startsWith(before) && names.has(path.slice(before.length).split("/", 1)[0] ?? "");
 }
 
 /** The entries after a number, at most the newest thousand. */

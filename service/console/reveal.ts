@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Context } from "../context.ts";
 import { refuse } from "../refusal.ts";
 import { ask, type Asker } from "./ask.ts";
+import { hasRole } from "../store/roles.ts";
 
 type Params = Readonly<Record<string, string>>;
 
@@ -25,14 +26,14 @@ export function addRevealRoutes(app: FastifyInstance, context: Context): void {
   });
 }
 
-/** ASSUMED: to reveal a value takes the rights that a change takes: a token that may write, and in a session `--console write`. */
+/** ASSUMED: to reveal a value, and to query, takes the role `deploy`, and in a session `--console write`. */
 export function requireRights({ caller, session }: FastifyRequest): void {
-  if (!caller.readOnly) return;
+  if (hasRole(caller.role, "deploy")) return;
   throw refuse(
     403,
-    session && !session.isTokenReadOnly
+    session && hasRole(session.tokenRole, "deploy")
       ? "the console only reads; start the service with --console write to reveal values"
-      : "a read-only token may not reveal values",
+      : `this needs a token with the role deploy, not ${caller.role}`,
   );
 }
 

@@ -29,6 +29,7 @@ import { rolloutsToSearch, searchQuery, searchView } from "./search.ts";
 import { Stacks } from "./stacks.ts";
 import { clusterUsage, machineUsage, trafficQuery, trafficUsage, usageQuery } from "./usage.ts";
 import type { RequestLog } from "./types.ts";
+import { appsParameter } from "../store/tokens.ts";
 
 /** The parts of a service that the console shows. */
 export interface ConsoleOptions {
@@ -111,7 +112,7 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
     { asker, request }: Asking<Q>,
     answer: (work: Work) => T | Promise<T>,
   ) => {
-    const rights = [asker.caller.org, asker.caller.app, mayFault(request)];
+    const rights = [asker.caller.org, appsParameter(asker.caller), mayFault(request)];
     const name = JSON.stringify([...rights, request.url]);
     return costly.answer(name, answer, stamps[of]);
   };

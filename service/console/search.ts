@@ -10,6 +10,7 @@ import { inPart, partsOf } from "./parts.ts";
 import { visibleTo } from "./requests.ts";
 import type { Stacks } from "./stacks.ts";
 import type { FoundGroup, FoundItem, SearchView } from "./types.ts";
+import { appsParameter, isForAll, onlyApps } from "../store/tokens.ts";
 
 /** Results of each kind. */
 const most = 6;
@@ -83,11 +84,11 @@ interface MachineRow {
 
 /** The Apps of the caller, in parts. */
 async function appsOf({ context, caller }: Asker, work: Work): Promise<readonly App[]> {
-  const sql = `SELECT number, id, name FROM apps WHERE org = ? AND number > ? AND deleting < 2 AND (? IS NULL OR id = ?)
+  const sql = `SELECT number, id, name FROM apps WHERE org = ?1 AND number > ?2 AND deleting < 2 AND ${onlyApps("id", 3)}
     ORDER BY number LIMIT ${appsAtOnce}`;
   const all: App[] = [];
   for (let last = 0; ;) {
-    const part = context.store.all<App>(sql, caller.org, last, caller.app, caller.app);
+    const part = context.store.all<App>(sql, caller.org, last, appsParameter(caller));
     all.push(...part);
     await work.pause();
     if (part.length < appsAtOnce) return all;
@@ -150,10 +151,10 @@ async function hostnamesIn({ context }: Asker, apps: readonly App[], wanted: str
   return best;
 }
 
-/** Clusters by name or id; a token of one App sees none. */
+/** Clusters by name or id; a token of some Apps sees none. */
 function clustersIn({ context, caller }: Asker, wanted: string): Best {
   const best = new Best(wanted);
-  if (caller.app !== null) return best;
+  if (!isForAll(caller)) return best;
   const rows = context.store.all<MachineRow & { readonly status: string }>(
     "SELECT id, name, region, status FROM clusters WHERE org = ? AND status <> 'deleted' ORDER BY name, number",
     caller.org,
@@ -220,7 +221,7 @@ export async function rolloutsToSearch({ context, caller }: Asker): Promise<read
   if (history.isOff) return [];
   const visible = visibleHistory(context, caller);
   try {
-    return await history.rollouts({ org: caller.slug, ...visible, limit: rolloutsSearched });
+    return await history.rollouts({ org: caller.slug, only: visible, limit: rolloutsSearched });
   } catch (error) {
     context.log.warn({ err: error }, "the search cannot read the rollouts");
     return [];
@@ -241,14 +242,14 @@ export async function searchView(asker: Asker, wanted: string, searched: Searche
   const apps = await appsOf(asker, work);
   const best = new Best(wanted);
   for (const { name } of apps) best.add({ text: name, about: "", place: { app: name } }, name);
-  const { app: only } = visibleHistory(context, caller);
+  const only = visibleHistory(context, caller);
   const groups = [
     best.group("App"),
     (await machinesIn(asker, apps, wanted, work)).group("Machine"),
     (await hostnamesIn(asker, apps, wanted, work)).group("hostname"),
     clustersIn(asker, wanted).group("cluster"),
     rolloutsIn(rollouts, wanted).group("rollout"),
-    stacksIn(stacks.of(caller.slug, only), rollouts, wanted).group("stack"),
+    stacksIn(stacks.of(caller.slug, only && Object.keys(only)), rollouts, wanted).group("stack"),
     (await requestsIn(asker, audit, wanted, work)).group("request"),
   ];
   return { groups: groups.filter(({ items }) => items.length > 0) };

@@ -8,6 +8,7 @@ import type { Clock } from "../time/clock.ts";
 import { LockOut } from "./lockOut.ts";
 import type { Credential, Sessions } from "./sessions.ts";
 import type { SessionView } from "./types.ts";
+import { appsParameter, isForAll, onlyApps } from "../store/tokens.ts";
 
 const kindOf = (value: unknown): string =>
   value === undefined ? "nothing" : value === null ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
@@ -39,16 +40,19 @@ function viewOf(
   { caller, session }: FastifyRequest,
   real: number,
 ): SessionView {
-  const { slug, owner, app, readOnly, expiresAt } = caller;
+  const { slug, owner, role, expiresAt } = caller;
   const now = clock.now();
-  const name = store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", app)?.name ?? null;
+  const sql = `SELECT name FROM apps WHERE ${onlyApps("id", 1)} AND deleting < 2 ORDER BY name`;
+  const names = isForAll(caller)
+    ? null
+    : store.all<{ name: string }>(sql, appsParameter(caller)).map(({ name }) => name);
   return {
     organization: slug,
-    app: name,
+    apps: names,
     owner,
-    readOnly: session?.isTokenReadOnly ?? readOnly,
+    role: session?.tokenRole ?? role,
     isOperator: session?.isOperator ?? false,
-    canWrite: !readOnly,
+    canWrite: role !== "read",
     runtime: runtime.name,
     hasPast,
     // A session ends by the clock of the computer, a token by that of the service.

@@ -133,8 +133,8 @@ export class Sessions implements SessionFinder {
     const token = left > 0 && left <= lifetimeMs ? tokens.findById(id, now()) : undefined;
     if (!token) return undefined;
     return {
-      bearer: { ...token, readOnly: token.readOnly || mode === "read" },
-      session: { isOperator: role === "operator", isTokenReadOnly: token.readOnly, expiresAt },
+      bearer: { ...token, role: mode === "read" ? "read" : token.role },
+      session: { isOperator: role === "operator", tokenRole: token.role, expiresAt },
     };
   }
 

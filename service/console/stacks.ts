@@ -26,10 +26,10 @@ export class Stacks {
   }
 
   /** The stacks of an organization, the latest first; of one App those that sent requests about it. */
-  of(org: string, app?: string): readonly Stack[] {
+  of(org: string, apps?: readonly string[]): readonly Stack[] {
     const all = this.#of(org);
-    const place = app === undefined ? undefined : `apps/${encodeURIComponent(app)}`;
-    return place === undefined ? all : all.filter((one) => one.place === place);
+    const places = apps && new Set(apps.map((app) => `apps/${encodeURIComponent(app)}`));
+    return places ? all.filter((one) => places.has(one.place)) : all;
   }
 
   /** The stacks that sent requests about a cluster, the latest first. */

@@ -4,6 +4,7 @@ import type { Audited } from "../http/audit.ts";
 import type { Relation, StatementAnswer } from "../runtime/postgresEngine.ts";
 import type { MachineState } from "../states/machineStates.ts";
 import type { machineFields, trafficFields } from "../usage/series.ts";
+import type { Role } from "../store/roles.ts";
 
 /** A topic of changes: the organization, an App, a Machine, a cluster, the request log, the rollouts, or the faults. */
 export type Topic =
@@ -48,12 +49,12 @@ export interface TrafficUsage extends Courses<keyof typeof trafficFields> {
 export interface SessionView {
   /** Slug of the organization. */
   readonly organization: string;
-  /** The App that the token is restricted to; null for the whole organization. */
-  readonly app: string | null;
+  /** The Apps that the token is restricted to; null for the whole organization. */
+  readonly apps: readonly string[] | null;
   /** Owner of the leases that the token takes. */
   readonly owner: string;
-  /** Whether the token itself may only read. */
-  readonly readOnly: boolean;
+  /** The role of the token itself. */
+  readonly role: Role;
   /** Whether the session was opened with a code of this computer, not with a token. */
   readonly isOperator: boolean;
   /** Whether the session may operate Machines. */

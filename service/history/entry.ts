@@ -72,6 +72,13 @@ export interface EventEntry extends Common {
   readonly by?: Sender;
 }
 
+/** Names of the only Apps that are wanted, each with the moment in milliseconds since 1970 before which nothing is. */
+export type OnlyApps = Readonly<Record<string, number>>;
+
+/** Whether what happened in an App at a moment is wanted; without a restriction everything is. */
+export const isShown = (only: OnlyApps | undefined, app: string | null, at: number): boolean =>
+  only === undefined || (app !== null && Object.hasOwn(only, app) && at >= (only[app] ?? 0));
+
 /** A Machine of a fleet when its rollout began. */
 export interface Member {
   readonly machine: string;

@@ -4,7 +4,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { gunzipSync, gzipSync } from "node:zlib";
 import type { HistoryPart } from "../replication/log.ts";
 import { keepPrivate } from "../store/privateFile.ts";
-import type { Entry, EventEntry, RequestEntry, Stored } from "./entry.ts";
+import { isShown, type Entry, type EventEntry, type OnlyApps, type RequestEntry, type Stored } from "./entry.ts";
 import { Points, pointTables, type CourseQuery, type Point } from "./points.ts";
 import { Rollouts, rolloutTables, type Rollout, type RolloutQuery } from "./rollouts.ts";
 import { barsOf, type Bar } from "./timeline.ts";
@@ -29,7 +29,7 @@ export interface Position {
 export interface EntryQuery {
   /** Slug of the organization; all of them without one. */
   readonly org?: string | undefined;
-  readonly app?: string | undefined;
+  readonly only?: OnlyApps | undefined;
   /** Milliseconds since 1970. */
   readonly since?: number | undefined;
   readonly after?: number | undefined;
@@ -293,19 +293,18 @@ export class HistoryStore {
   }
 
   /** Entries after a number, oldest first. */
-  entries({ org, app, since = 0, after = 0, limit }: EntryQuery): Stored[] {
+  entries({ org, only, since = 0, after = 0, limit }: EntryQuery): Stored[] {
     const found: Stored[] = [];
     const packs = this.#db.prepare("SELECT first, text FROM packs WHERE last > ? AND last_at >= ? ORDER BY first");
     // Most are left out by their text, without being read.
-    const texts = [
-      ...(org === undefined ? [] : [member("org", org)]),
-      ...(app === undefined ? [] : [member("app", app)]),
-    ];
+    const texts = [...(org === undefined ? [] : [member("org", org)])];
+    const ofApps = only && Object.keys(only).map((app) => member("app", app));
     for (const pack of packs.iterate(after, since) as Iterable<unknown> as Iterable<Pack>) {
       if (!texts.every((text) => pack.text.includes(text))) continue;
+      if (ofApps && !ofApps.some((text) => pack.text.includes(text))) continue;
       for (const entry of entriesIn(pack)) {
         if (entry.seq <= after || entry.at < since) continue;
-        if ((org !== undefined && entry.org !== org) || (app !== undefined && entry.app !== app)) continue;
+        if ((org !== undefined && entry.org !== org) || !isShown(only, entry.app, entry.at)) continue;
         if (found.push(entry) >= limit) return found;
       }
     }

@@ -1,7 +1,15 @@
 // Rollouts, from what clients report and from what happened to Machines. One by plain Machines is all that one run of Pulumi changed in
 // an App. No client reports its end, so it ends when all of its Machines are at rest.
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
-import { isOfFleet, type Entry, type EventEntry, type RequestEntry, type Result, type RolloutEntry } from "./entry.ts";
+import {
+  isOfFleet,
+  type Entry,
+  type EventEntry,
+  type RequestEntry,
+  type Result,
+  type RolloutEntry,
+  type OnlyApps,
+} from "./entry.ts";
 import { continued } from "./exits.ts";
 import { barsOf, problemIn, type Doing } from "./timeline.ts";
 
@@ -34,7 +42,7 @@ export interface Rollout {
 /** Which rollouts are wanted, newest first. */
 export interface RolloutQuery {
   readonly org: string;
-  readonly app?: string | undefined;
+  readonly only?: OnlyApps | undefined;
   readonly fleet?: string | undefined;
   /** Id of a Machine that it concerns. */
   readonly machine?: string | undefined;
@@ -352,11 +360,11 @@ export class Rollouts {
     this.#forget(id);
   }
 
-  /** Of an organization, newest first; of one App or fleet, if they are given. */
+  /** Of an organization, newest first; of some Apps or a fleet, if they are given. */
   list(of: RolloutQuery): Rollout[] {
-    const { org, app, fleet, machine, before = Number.MAX_SAFE_INTEGER, since = 0, limit } = of;
+    const { org, only, fleet, machine, before = Number.MAX_SAFE_INTEGER, since = 0, limit } = of;
     const filters = [
-      ["app = ?", app],
+      ["EXISTS (SELECT 1 FROM json_each(?) WHERE key = app AND began >= value)", only && JSON.stringify(only)],
       ["fleet = ?", fleet],
       ["id IN (SELECT rollout FROM rollout_machines WHERE machine = ?)", machine],
     ].filter((filter): filter is [string, string] => filter[1] !== undefined);

@@ -62,8 +62,7 @@ const administrator: Bearer = {
   org: 0,
   slug: "admin",
   owner: "admin",
-  app: null,
-  readOnly: false,
+  ...{ apps: null, network: null, role: "own" },
   expiresAt: null,
 };
 

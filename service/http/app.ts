@@ -16,7 +16,7 @@ import { below, inSpan, isRecording, startSpan, traceIdOf, type Span } from "../
 import { aboutIn, updateIn, urnIn, type Audit } from "./audit.ts";
 import { connectionLimits, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "../faults/faults.ts";
-import { authenticate, mayRead, type Session, type SessionFinder } from "./authenticate.ts";
+import { authenticate, type Session, type SessionFinder } from "./authenticate.ts";
 import { concernsHost, type Host } from "../faults/unreachableHost.ts";
 import { injectAfter, injectBefore, type Outgoing, type FaultedRequest } from "../faults/faultInjection.ts";
 import { namesOf, readBody } from "../validation/bodyLimits.ts";
@@ -37,6 +37,7 @@ import type { Tokens } from "../store/tokens.ts";
 import { checkAnswer, validate, type Valid } from "../validation/validate.ts";
 import type { Context } from "../context.ts";
 import type { Sender } from "../history/entry.ts";
+import { mayRead, requireRole, roleFor } from "../rules/roles.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -415,7 +416,7 @@ async function handle(
     found,
     onGone: (leave: () => void) => void reply.raw.once("close", leave),
   } as Input;
-  if (input.caller.readOnly && row.method !== "GET" && !mayRead.has(row.id)) throw refuse(403, "unauthorized");
+  if (row.method !== "GET") requireRole(input.caller, roleFor(row.id));
   const change = (): Promise<unknown> =>
     store.write(() => {
       context.history.sender = context.history.isOff ? undefined : senderIn(request);

@@ -3,15 +3,17 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Refusal, refuse } from "../refusal.ts";
 import type { Clock } from "../time/clock.ts";
+import type { Role } from "../store/roles.ts";
 import type { Bearer, Tokens } from "../store/tokens.ts";
 import { pageKeyIn } from "./terminalProtocol.ts";
+import { mayRead } from "../rules/roles.ts";
 
 /** The session of a browser that uses the console. */
 export interface Session {
   /** Whether it was opened with a code of this computer, not with a token. */
   readonly isOperator: boolean;
-  /** Whether its token itself may only read. */
-  readonly isTokenReadOnly: boolean;
+  /** The role of its token. */
+  readonly tokenRole: Role;
   /** Milliseconds since 1970. */
   readonly expiresAt: number;
 }
@@ -43,9 +45,6 @@ export interface AuthenticateOptions {
   readonly sessions?: SessionFinder | undefined;
   readonly allowedHosts: ReadonlySet<string> | undefined;
 }
-
-/** Operations that use POST but only read. */
-export const mayRead: ReadonlySet<string> = new Set(["platform.placements"]);
 
 const nameOf = (host: string): string => host.replace(/:\d*$/, "").toLowerCase();
 
@@ -129,7 +128,7 @@ function refuseSecrets({ query, routeOptions: { config } }: FastifyRequest): voi
  * A browser adds the cookie to every request, whichever page sends it. So a change must come from a page of this service, and a
  * session may only do what {@link sessionOperations} says.
  */
-function limitSession(request: FastifyRequest, { readOnly }: Bearer): void {
+function limitSession(request: FastifyRequest, { role }: Bearer): void {
   refuseForeignPage(request);
   refuseSecrets(request);
   const { method, headers, routeOptions } = request;
@@ -137,7 +136,7 @@ function limitSession(request: FastifyRequest, { readOnly }: Bearer): void {
   if (headers.origin === undefined && headers["sec-fetch-site"] !== "same-origin")
     throw refuse(403, "a change with the cookie of the console needs the header sec-fetch-site or origin of its page");
   const { operation } = routeOptions.config;
-  if (!readOnly && operation !== undefined && !sessionOperations.has(operation) && !mayRead.has(operation))
+  if (role !== "read" && operation !== undefined && !sessionOperations.has(operation) && !mayRead.has(operation))
     throw refuse(403, `the console may not use ${operation}; send that request with a token`);
 }
 

@@ -11,6 +11,8 @@ import { read } from "../validation/read.ts";
 import { rolloutsPath } from "./app.ts";
 import { updateIn, urnIn } from "./audit.ts";
 import { visibleHistory } from "./historyRights.ts";
+import { isShown } from "../history/entry.ts";
+import { requireRole } from "../rules/roles.ts";
 
 const text = (most: number) => z.string().max(most);
 const nullable = (most: number) => text(most).nullable().default(null);
@@ -68,7 +70,8 @@ export function addHistoryRoutes(app: FastifyInstance, context: Context): void {
 
   app.put("/local/apps/:app_name/rollouts", quiet, (request, reply) => {
     const { caller, headers, params } = request;
-    if (caller.readOnly || request.session) throw refuse(403, "unauthorized");
+    requireRole(caller, "deploy");
+    if (request.session) throw refuse(403, "unauthorized");
     const found = appOf({ context, caller, params: params as Readonly<Record<string, unknown>> });
     const { fleet, ...said } = read(report, request.body);
     const update = updateIn(headers["pulumi-update"]);
@@ -85,7 +88,7 @@ export function addHistoryRoutes(app: FastifyInstance, context: Context): void {
 
   app.get(rolloutsPath, quiet, async ({ caller, query }: FastifyRequest, reply) => {
     const { app: name, ...rest } = read(rolloutsQuery, query);
-    const rollouts = await history.rollouts({ ...rest, org: caller.slug, ...visibleHistory(context, caller, name) });
+    const rollouts = await history.rollouts({ ...rest, org: caller.slug, only: visibleHistory(context, caller, name) });
     return reply.header("cache-control", "no-store").send({ rollouts, now: clock.now() });
   });
 
@@ -94,8 +97,7 @@ export function addHistoryRoutes(app: FastifyInstance, context: Context): void {
     quiet,
     async ({ caller, params }, reply) => {
       const found = await history.rollout(caller.slug, params.rollout_id);
-      const { app: only, since } = visibleHistory(context, caller);
-      if (!found || (only !== undefined && found.app !== only) || found.began < since)
+      if (!found || !isShown(visibleHistory(context, caller), found.app, found.began))
         throw refuse(404, "rollout not found");
       return reply.header("cache-control", "no-store").send({ ...found, now: clock.now() });
     },
@@ -103,9 +105,9 @@ export function addHistoryRoutes(app: FastifyInstance, context: Context): void {
 
   app.get("/local/history", quiet, ({ caller, query }, reply) => {
     const { app: name, since, after } = read(historyQuery, query);
-    const { app: only, since: earliest } = visibleHistory(context, caller, name);
-    const from = Math.max(earliest, since === undefined ? 0 : Date.parse(since));
-    const of = { org: caller.slug, app: only, since: from, limit: entriesAtATime };
+    const only = visibleHistory(context, caller, name);
+    const from = since === undefined ? 0 : Date.parse(since);
+    const of = { org: caller.slug, only, since: from, limit: entriesAtATime };
     async function* lines(): AsyncGenerator<string> {
       for (let last = after; ;) {
         const found = await history.entries({ ...of, after: last });

@@ -10,6 +10,7 @@ import type { Noted } from "./app.ts";
 import { commandText, Terminal } from "./terminal.ts";
 import { terminalOperation, terminalProtocol } from "./terminalProtocol.ts";
 import { upgradeOf } from "./upgrades.ts";
+import { requireRole } from "../rules/roles.ts";
 
 // A terminal needs two connections and a process.
 const [mostOfService, mostOfOrganization, mostOfMachine] = [100, 50, 10];
@@ -50,7 +51,7 @@ export function addTerminals(app: FastifyInstance, context: Context, { isValid, 
     // Every browser sends it with a WebSocket, and pages of other origins are refused by it.
     if (session && headers.origin === undefined)
       throw refuse(403, "a terminal with the cookie of the console needs the header origin of its page");
-    if (caller.readOnly) throw refuse(403, "unauthorized");
+    requireRole(caller, "operate");
     const params = request.params as Readonly<Record<string, unknown>>;
     const machine = runningMachineOf({ context, caller, params });
     if (!context.runtime.terminal) throw notReal(context);

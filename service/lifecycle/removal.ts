@@ -63,7 +63,8 @@ export const partsOfApp: readonly Part[] = [
   { table: "secret_keys", key: "name", units: "1 + octet_length(value) / 4096" },
   { table: "secret_sets", key: "id", units: "1 + octet_length(value) / 4096" },
   { table: "attachments", key: "cluster", units: "1" },
-  { table: "tokens", key: "hash", units: "1" },
+  { table: "token_apps", key: "token", units: "1" },
+  { table: "trust_apps", key: "trust", units: "1" },
 ];
 
 /** The tables with rows of a cluster, likewise. */

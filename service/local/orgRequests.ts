@@ -1,6 +1,7 @@
 // Requests of commands for organizations, with tokens that are revoked when the command has finished.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createIds, systemRandom } from "../ids.ts";
+import type { Role } from "../store/roles.ts";
 import { addToken, revokeTokens } from "../store/tokens.ts";
 import type { Answer, Reached, Request } from "./client.ts";
 
@@ -8,7 +9,7 @@ import type { Answer, Reached, Request } from "./client.ts";
 export interface CommandTokens {
   /** Name in the list of tokens. */
   readonly name: string;
-  readonly readOnly: boolean;
+  readonly role: Role;
   /** Milliseconds until a token expires that was not revoked because the command was killed; null for never. */
   readonly lifetimeMs: number | null;
 }
@@ -22,7 +23,7 @@ export type SendFor = ((slug: string, request: Request) => Promise<Answer>) & {
 /** Runs the work of a command, which sends requests. */
 export async function withTokens<T>(
   service: Reached,
-  { name, readOnly, lifetimeMs }: CommandTokens,
+  { name, role, lifetimeMs }: CommandTokens,
   work: (send: SendFor) => Promise<T>,
 ): Promise<T> {
   const { store } = service;
@@ -34,7 +35,7 @@ export async function withTokens<T>(
         const token = createIds(systemRandom()).accessToken();
         const now = Date.now();
         const expiresAt = lifetimeMs === null ? null : now + lifetimeMs;
-        return { token, id: addToken(store, token, { slug, name, readOnly, expiresAt }, now) };
+        return { token, id: addToken(store, token, { slug, name, role, expiresAt }, now) };
       });
       tokens.set(slug, own);
     }

@@ -42,7 +42,7 @@ export async function seed(folder: string, file: string): Promise<Tallies> {
   const { store } = service;
   try {
     await store.write(() => fillStore(store, file, plan, tallies));
-    await withTokens(service, { name: "seed", readOnly: false, lifetimeMs: tokenMs }, async (send) => {
+    await withTokens(service, { name: "seed", role: "own", lifetimeMs: tokenMs }, async (send) => {
       for (const [i, app] of (plan.apps ?? []).entries()) {
         const org = app.org ?? "personal";
         await fillApp(`apps[${i}]`, { ...app, org }, asker(send, org, file), tallies);

@@ -5,11 +5,12 @@ import { refuse } from "../refusal.ts";
 import type { AppRow, OrgRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
 import { cnameOf } from "../lifecycle/hostnames.ts";
-import { addToken, longestExpiryMs } from "../store/tokens.ts";
+import { addToken, longestExpiryMs, isFor, isForAll } from "../store/tokens.ts";
 import { count } from "./counts.ts";
-import { appOf, openAppOf, orgOf, callerOrg } from "./find.ts";
+import { appOf, openAppOf, orgOf, orgOfNewApp, callerOrg } from "./find.ts";
 import { pageOf } from "./pages.ts";
 import type { Rules } from "./rule.ts";
+import { requireRole } from "./roles.ts";
 
 function shown(context: Context, app: AppRow, org: OrgRow) {
   const machine_count = count(
@@ -71,13 +72,14 @@ export const apps: Rules<typeof contract.apps> = {
   create({ context, caller, body }) {
     if (body.org_slug === undefined || body.org_slug === "")
       throw refuse(400, "authorization: request doesn't contain org_slug");
-    const org = orgOf({ context, caller }, body.org_slug);
+    const org = orgOfNewApp({ context, caller }, body.org_slug, body.network ?? "default");
     const name = body.name ?? body.app_name;
     const key = body.idempotency_key ?? null;
     const first =
       key === null
         ? undefined
         : context.store.get<AppRow>("SELECT * FROM apps WHERE org = ? AND idempotency_key = ?", org.id, key);
+    if (first && !isFor(caller, first)) throw refuse(403, "unauthorized");
     if (first && (name === undefined || name === first.name)) return created(context, first, org);
     // ASSUMED: an idempotency key that was used with another name is 422.
     if (first) throw refuse(422, `idempotency_key was used for the app ${JSON.stringify(first.name)}`);
@@ -123,7 +125,8 @@ export const apps: Rules<typeof contract.apps> = {
     const { context, body, caller } = input;
     const app = openAppOf(input);
     // ASSUMED: a deploy token cannot create others, because they would outlive its revocation.
-    if (caller.app !== null) throw refuse(403, "unauthorized");
+    requireRole(caller, "own");
+    if (!isForAll(caller)) throw refuse(403, "unauthorized");
     const lasts = (parseDuration(body.expiry ?? "175200h") ?? 0) / 1e6;
     if (lasts <= 0 || lasts > longestExpiryMs)
       throw refuse(400, `invalid expiry, got ${JSON.stringify(body.expiry?.slice(0, 40))}, must be at most 876000h`);
@@ -131,7 +134,7 @@ export const apps: Rules<typeof contract.apps> = {
     const now = context.clock.now();
     // ASSUMED: no deploy token outlives the token that created it; none lasts longer than a hundred years.
     const expiresAt = Math.min(now + lasts, caller.expiresAt ?? Number.POSITIVE_INFINITY);
-    addToken(context.store, token, { slug: caller.slug, app: app.id, expiresAt }, now);
+    addToken(context.store, token, { slug: caller.slug, apps: [app.id], expiresAt }, now);
     return { token };
   },
 };

@@ -18,6 +18,7 @@ import { readCustom } from "./customCertificate.ts";
 import { appOf, openAppOf, type Asking } from "./find.ts";
 import { pageOf } from "./pages.ts";
 import type { Input, Rules } from "./rule.ts";
+import { isForAll } from "../store/tokens.ts";
 
 type Group = typeof contract.certificates;
 
@@ -72,7 +73,7 @@ function requireFree({ context, caller }: Pick<Input, "context" | "caller">, row
   const holder = holderAgainst(context, row);
   if (holder?.hostname !== row.hostname || holder.org !== caller.org) return;
   const sql = "SELECT name FROM apps WHERE id = ?";
-  const { name = "" } = caller.app === null ? (context.store.get<{ name: string }>(sql, holder.app) ?? {}) : {};
+  const { name = "" } = isForAll(caller) ? (context.store.get<{ name: string }>(sql, holder.app) ?? {}) : {};
   const [which, where] = name === "" ? ["another App", "there"] : [`App ${name}`, `from App ${name}`];
   throw refuse(
     422,

@@ -8,12 +8,13 @@ import type { ClusterSource } from "../runtime/postgresEngine.ts";
 import type { ClusterRow, OrgRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
 import type { Asking } from "./find.ts";
+import { isForAll } from "../store/tokens.ts";
 
 const gib = 2 ** 30;
 
 function clusterRowOf({ context, caller, params }: Asking): ClusterRow {
   const row = findCluster(context, String(params["postgres_cluster_id"]));
-  if (!row || row.org !== caller.org || caller.app !== null) throw refuse(404, "Cluster not found");
+  if (!row || row.org !== caller.org || !isForAll(caller)) throw refuse(404, "Cluster not found");
   return row;
 }
 

@@ -4,6 +4,7 @@ import { findVolume } from "../lifecycle/volumes.ts";
 import { periods } from "../time/delays.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, MachineRow, OrgRow, VolumeRow } from "../store/rows.ts";
+import { isFor, isForAll } from "../store/tokens.ts";
 import type { Context } from "../context.ts";
 import type { Caller } from "./rule.ts";
 
@@ -14,8 +15,22 @@ export interface Asking {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** The organization of a slug; a token of one App cannot use it. ASSUMED: `personal` is the organization of the token, whatever its slug. */
-export function orgOf({ context, caller }: Pick<Asking, "context" | "caller">, slug: string): OrgRow {
+/** The organization of a slug; a token of some Apps cannot use it. ASSUMED: `personal` is the organization of the token, whatever its slug. */
+export function orgOf(asking: Pick<Asking, "context" | "caller">, slug: string): OrgRow {
+  const found = ownOrg(asking, slug);
+  if (!isForAll(asking.caller)) throw refuse(403, "unauthorized");
+  return found;
+}
+
+/** The same for a new App. ASSUMED: a token of a network may create Apps in that network. */
+export function orgOfNewApp(asking: Pick<Asking, "context" | "caller">, slug: string, network: string): OrgRow {
+  const found = ownOrg(asking, slug);
+  if (!isForAll(asking.caller) && asking.caller.network !== network) throw refuse(403, "unauthorized");
+  return found;
+}
+
+/** The organization of a slug, for a token of it with any scope. */
+export function ownOrg({ context, caller }: Pick<Asking, "context" | "caller">, slug: string): OrgRow {
   const found = context.store.get<OrgRow>(
     "SELECT * FROM orgs WHERE slug = ?",
     slug === "personal" ? caller.slug : slug,
@@ -23,11 +38,11 @@ export function orgOf({ context, caller }: Pick<Asking, "context" | "caller">, s
   // ASSUMED: an unknown organization is 404 everywhere, as for databases (docs/interface.md#managed-postgres);
   // the organization of another token is 403.
   if (!found) throw refuse(404, "organization not found");
-  if (found.id !== caller.org || caller.app !== null) throw refuse(403, "unauthorized");
+  if (found.id !== caller.org) throw refuse(403, "unauthorized");
   return found;
 }
 
-/** The organization of the token, also of a token of one App. */
+/** The organization of the token, also of a token of some Apps. */
 export function callerOrg({ context, caller }: Pick<Asking, "context" | "caller">): OrgRow {
   const org = context.store.get<OrgRow>("SELECT * FROM orgs WHERE id = ?", caller.org);
   if (!org) throw refuse(404, "organization not found");
@@ -39,7 +54,7 @@ export function appOf({ context, caller, params }: Asking, missing = "app not fo
   const name = String(params["app_name"]);
   const app = context.appRows.get(name, () => context.store.get<AppRow>("SELECT * FROM apps WHERE name = ?", name));
   if (!app) throw refuse(404, missing);
-  if (app.org !== caller.org || (caller.app !== null && caller.app !== app.id)) throw refuse(403, "unauthorized");
+  if (app.org !== caller.org || !isFor(caller, app)) throw refuse(403, "unauthorized");
   return app;
 }
 

@@ -6,7 +6,7 @@ import type { AppRow, IpRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
 import { count } from "./counts.ts";
 import { freeIn, sharedIn } from "../runtime/loopback.ts";
-import { appOf, openAppOf, orgOf } from "./find.ts";
+import { appOf, openAppOf, ownOrg } from "./find.ts";
 import { regionOf } from "./platform.ts";
 import type { Input, Rules } from "./rule.ts";
 
@@ -90,9 +90,7 @@ function assign(input: Input<Group["assign"]>) {
   if (type === "shared_v4" && context.store.get("SELECT 1 FROM ips WHERE app = ? AND type = 'shared_v4'", app.id))
     throw refuse(422, "Validation failed: the app has a shared IPv4 address already");
   const ofNetwork = type === "private_v6";
-  const network_org = ofNetwork
-    ? orgOf({ context, caller: { ...input.caller, app: null } }, body.org_slug ?? "personal").slug
-    : null;
+  const network_org = ofNetwork ? ownOrg(input, body.org_slug ?? "personal").slug : null;
   const asked: Asked = {
     type,
     region,

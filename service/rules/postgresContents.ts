@@ -17,6 +17,7 @@ import type { Asking } from "./find.ts";
 import { liveClusterOf } from "./clusters.ts";
 import { count } from "./counts.ts";
 import { Deferred, type Rules } from "./rule.ts";
+import { requireRole } from "./roles.ts";
 
 type Group = typeof contract.postgres;
 type ContentRules = Pick<
@@ -281,7 +282,7 @@ export const contents: ContentRules = {
   credentials(input) {
     const { context } = input;
     const { cluster, user } = userOf(input);
-    if (input.caller.readOnly) throw refuse(403, "unauthorized");
+    requireRole(input.caller, "deploy");
     const password = passwordOf(context, cluster.id, user.name);
     return { data: { username: user.name, password } };
   },

@@ -3,22 +3,10 @@ import type { z } from "zod";
 import type { Operation } from "../../api/operation.ts";
 import type { Context } from "../context.ts";
 import type { Found } from "../runtime/lookup.ts";
+import type { Bearer } from "../store/tokens.ts";
 
-/** The sender of a request: the owner and scope of its token. */
-export interface Caller {
-  /** Id of its token. */
-  readonly id: string;
-  /** Name of its token; null without one. */
-  readonly name: string | null;
-  readonly org: number;
-  readonly slug: string;
-  readonly owner: string;
-  /** The App of a deploy token; null for the whole organization. */
-  readonly app: string | null;
-  readonly readOnly: boolean;
-  /** Expiry of the token in milliseconds since 1970; null for never. */
-  readonly expiresAt: number | null;
-}
+/** The sender of a request: the owner and rights of its token. */
+export type Caller = Bearer;
 
 /** An answer as JSON text. */
 export class Text {

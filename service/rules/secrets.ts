@@ -8,6 +8,7 @@ import { sealedMore } from "../crypto/sealed.ts";
 import { touch, type Context } from "../context.ts";
 import { appOf, openAppOf } from "./find.ts";
 import type { Caller, Input, Rules } from "./rule.ts";
+import { requireRole } from "./roles.ts";
 
 type Group = typeof contract.secrets;
 
@@ -48,11 +49,11 @@ function shown(context: Context, row: Listed, withValue = false) {
 }
 
 /**
- * ASSUMED: read-only tokens and tokens of one App cannot read secret values. A token of one App can still run commands in its
- * Machines, which have the values; only a read-only token cannot obtain them.
+ * ASSUMED: only the role `own` can read secret values. The roles `operate` and `deploy` can still run commands in Machines, which have
+ * the values; only the role `read` cannot obtain them.
  */
-function requireSight({ readOnly, app }: Caller, asked: boolean | undefined): boolean {
-  if (asked && (readOnly || app !== null)) throw refuse(403, "unauthorized");
+function requireSight(caller: Caller, asked: boolean | undefined): boolean {
+  if (asked) requireRole(caller, "own");
   return asked === true;
 }
 

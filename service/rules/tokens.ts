@@ -1,20 +1,24 @@
 // The token of the request (docs/interface.md#organizations-and-tokens).
 import type { contract } from "../../api/index.ts";
 import type { AppRow } from "../store/rows.ts";
+import { appsParameter, onlyApps } from "../store/tokens.ts";
 import { callerOrg } from "./find.ts";
 import type { Rules } from "./rule.ts";
 
 /** The rules of the token operations. */
 export const tokens: Rules<typeof contract.tokens> = {
-  // ASSUMED: every token may show itself, including tokens of one App and read-only ones. The answer has its id, its organization,
-  // and its App if it is restricted to one; tokens belong to no user and no Machine.
+  // ASSUMED: every token may show itself, of any role and scope. The answer has its id, its organization,
+  // and its Apps if it is restricted to some; tokens belong to no user and no Machine.
   current(input) {
     const { context, caller } = input;
     const { slug, name } = callerOrg(input);
     const apps =
-      caller.app === null
+      caller.apps === null
         ? undefined
-        : context.store.all<AppRow>("SELECT * FROM apps WHERE id = ? AND deleting < 2", caller.app);
+        : context.store.all<AppRow>(
+            `SELECT * FROM apps WHERE ${onlyApps("id", 1)} AND deleting < 2 ORDER BY name`,
+            appsParameter(caller),
+          );
     return {
       tokens: [
         {

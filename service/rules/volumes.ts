@@ -32,14 +32,14 @@ interface Source {
 
 /**
  * The source of a new volume. ASSUMED: the source snapshot or volume must belong to the same organization, and for a token of
- * one App to that App. By default a copy has the file system and the encryption of its source.
+ * some Apps to one of them. By default a copy has the file system and the encryption of its source.
  */
 function sourceOf({ context, caller, body }: Input<Group["create"]>): Source {
   if (body.snapshot_id !== undefined && body.source_volume_id !== undefined) {
     throw refuse(400, "invalid source_volume_id, is exclusive with snapshot_id");
   }
   const isReachable = (owner: string): boolean =>
-    (caller.app === null || caller.app === owner) &&
+    (caller.apps === null || caller.apps.has(owner)) &&
     context.store.get("SELECT 1 FROM apps WHERE id = ? AND org = ? AND deleting < 2", owner, caller.org) !== undefined;
   const { copyProblem } = context.runtime;
   const asked = body.snapshot_id === undefined ? "source_volume_id" : "snapshot_id";

@@ -94,6 +94,11 @@ export class MemberCopy implements Copy {
     return this.#replaced;
   }
 
+  /** All rows. */
+  all<Row>(sql: string, ...values: SQLInputValue[]): Row[] {
+    return this.#db.prepare(sql).all(...values) as Row[];
+  }
+
   /** The first row, if any. */
   get<Row>(sql: string, ...values: SQLInputValue[]): Row | undefined {
     return this.#db.prepare(sql).get(...values) as Row | undefined;

@@ -209,7 +209,48 @@ export const firstSchema = 13;
 
 /** Steps from {@link firstSchema} on, each to the next schema. A change of a table appends one; new stores run all of them. */
 export const migrations: readonly string[] = [
-  // The next step comes here.
+  // Tokens have a role, an end, a last use, and may be for several Apps or a network; trusts give them to workflows.
+  `
+  CREATE TABLE trusts (
+    id TEXT PRIMARY KEY NOT NULL, org INTEGER NOT NULL REFERENCES orgs(id), name TEXT NOT NULL, issuer TEXT NOT NULL,
+    audience TEXT NOT NULL, claims TEXT NOT NULL, role TEXT NOT NULL, network TEXT, of_apps INTEGER NOT NULL,
+    lifetime_ms INTEGER NOT NULL, is_reusable INTEGER NOT NULL, created_at INTEGER NOT NULL, used_at INTEGER
+  ) WITHOUT ROWID;
+  CREATE TABLE trust_apps (
+    trust TEXT NOT NULL REFERENCES trusts(id) ON DELETE CASCADE, app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE,
+    PRIMARY KEY (trust, app)
+  ) WITHOUT ROWID;
+  CREATE INDEX trust_apps_app ON trust_apps (app);
+  CREATE TRIGGER trust_without_apps AFTER DELETE ON trust_apps
+    WHEN NOT EXISTS (SELECT 1 FROM trust_apps WHERE trust = old.trust)
+    BEGIN DELETE FROM trusts WHERE id = old.trust; END;
+  -- Identity tokens that were exchanged, until they expire.
+  CREATE TABLE exchanged (hash TEXT PRIMARY KEY NOT NULL, expires_at INTEGER NOT NULL) WITHOUT ROWID;
+
+  -- of_apps: whether it is restricted to Apps.
+  CREATE TABLE tokens_with_roles (
+    hash TEXT PRIMARY KEY NOT NULL, org INTEGER NOT NULL REFERENCES orgs(id), owner TEXT NOT NULL,
+    created_at INTEGER NOT NULL, expires_at INTEGER, name TEXT, role TEXT NOT NULL, network TEXT, of_apps INTEGER NOT NULL,
+    trust TEXT REFERENCES trusts(id) ON DELETE CASCADE, used_at INTEGER
+  ) WITHOUT ROWID;
+  CREATE TABLE token_apps (
+    token TEXT NOT NULL REFERENCES tokens(hash) ON DELETE CASCADE, app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE,
+    PRIMARY KEY (token, app)
+  ) WITHOUT ROWID;
+  INSERT INTO token_apps SELECT hash, app FROM tokens WHERE app IS NOT NULL;
+  INSERT INTO tokens_with_roles
+    SELECT hash, org, owner, created_at, expires_at, name,
+      CASE WHEN read_only = 1 THEN 'read' WHEN app IS NULL THEN 'own' ELSE 'deploy' END, NULL, app IS NOT NULL, NULL, NULL
+    FROM tokens;
+  DROP TABLE tokens;
+  ALTER TABLE tokens_with_roles RENAME TO tokens;
+  CREATE INDEX token_apps_app ON token_apps (app);
+  CREATE INDEX tokens_trust ON tokens (trust) WHERE trust IS NOT NULL;
+  CREATE INDEX tokens_expires ON tokens (expires_at) WHERE trust IS NOT NULL;
+  CREATE TRIGGER token_without_apps AFTER DELETE ON token_apps
+    WHEN NOT EXISTS (SELECT 1 FROM token_apps WHERE token = old.token)
+    BEGIN DELETE FROM tokens WHERE hash = old.token; END;
+  `,
 ];
 
 /** The number of this version's schema, which a store has as its `PRAGMA user_version`. */

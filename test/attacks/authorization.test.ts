@@ -3,9 +3,10 @@
 import { expect, test } from "vitest";
 import { contract, type OperationWithBody } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
+import { hasRole } from "../../service/store/roles.ts";
 import { requestExamples } from "../../service/openapi/examples.ts";
 import { makeCertificate } from "../support/certificates.ts";
-import { ofAdminRoutes, ofOperations, ofRoutes, ofValues, putsByName, type Decision } from "./decisions.ts";
+import { ofAdminRoutes, ofOperations, ofRoutes, ofValues, putsByName, roleOf, type Decision } from "./decisions.ts";
 import { send, senders, type Sender } from "./senders.ts";
 import { openShop, type Registered, type Shop } from "./shop.ts";
 
@@ -115,9 +116,11 @@ function routesOf(
 const nameOf = (method: string, url: string): string => `${method === "HEAD" ? "GET" : method} ${url}`;
 
 /** Whether a sender may use an operation or a route. */
-function isAllowed({ owns, effects, refusal, onlyGets }: Sender, { decision, method }: Asked): boolean {
+function isAllowed({ owns, effects, role, refusal, onlyGets }: Sender, { name, decision, method }: Asked): boolean {
   const { owner, effect } = decision;
   if (owner === "anyone") return refusal !== 403;
+  const needed = decision === ofValues ? "own" : roleOf(name, decision);
+  if (role !== undefined && !hasRole(role, needed)) return false;
   return owns.includes(owner) && effects.includes(effect) && (!onlyGets || reads.has(method));
 }
 

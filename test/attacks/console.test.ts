@@ -153,9 +153,9 @@ test("F83: revealing one value is an act with its own entry in the audit, and ta
   expect((await visit("GET", secret)).status).toBe(404);
 
   const { store } = service.context;
-  const app = store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'web'")?.id;
-  addToken(store, "reader", { slug: "personal", readOnly: true, expiresAt: null }, 0);
-  addToken(store, "of-web", { slug: "personal", app, expiresAt: null }, 0);
+  const app = store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'web'")?.id ?? "";
+  addToken(store, "reader", { slug: "personal", role: "read", expiresAt: null }, 0);
+  addToken(store, "of-web", { slug: "personal", apps: [app], expiresAt: null }, 0);
   addToken(store, "stranger", { slug: "strangers", expiresAt: null }, 0);
   for (const token of ["reader", "of-web", "stranger"]) {
     const other = await page(started, token);
@@ -204,7 +204,7 @@ async function fillApp(call: Call, org: string, app: string, machines: number, c
 test("F84: equal requests for a large App as code share one answer, and more than 20 others of its organization do not wait", async () => {
   const { url, service, requests, call } = await withApp();
   const { store } = service.context;
-  addToken(store, "reader", { slug: "personal", readOnly: true, expiresAt: null }, 0);
+  addToken(store, "reader", { slug: "personal", role: "read", expiresAt: null }, 0);
   await fillApp(call, "personal", "shop", 20, 1000);
   const lists = () => requests.filter(({ operation }) => operation === "machines.list").length;
   requests.length = 0;

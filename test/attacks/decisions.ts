@@ -1,6 +1,7 @@
 // Who may use what: a decision for every operation of the contract and for every other route, written by hand. A new operation
 // does not compile without a decision; a new route without one fails test/attacks/authorization.test.ts.
 import type { OperationId } from "../../api/index.ts";
+import type { Role } from "../../service/store/roles.ts";
 
 /** Whom something belongs to. */
 export type Owner =
@@ -135,6 +136,23 @@ function byName(decided: Readonly<Record<string, readonly string[]>>): ReadonlyM
 
 /** The decision about operations that show the values of secrets if the query asks for them. */
 export const ofValues: Decision = { owner: "organization", effect: "reveal" };
+
+const otherRoles: Readonly<Record<Exclude<Role, "read">, readonly string[]>> = {
+  operate: [
+    ...["machines.start", "machines.stop", "machines.restart", "machines.suspend", "machines.cordon"],
+    ...["machines.uncordon", "machines.exec", "machines.signal", "machines.acquireLease", "machines.releaseLease"],
+    ...["volumes.createSnapshot", "postgres.createBackup"],
+    "GET /local/apps/:app_name/machines/:machine_id/terminal",
+  ],
+  deploy: ["postgres.credentials"],
+  own: ["apps.createDeployToken", "POST /console/api/apps/:app_name/secrets/:secret_name/reveal"],
+};
+
+/** The role that an operation or a route needs: `read` for what only reads, `deploy` for the rest, with these exceptions. */
+export function roleOf(name: string, { effect }: Decision): Role {
+  for (const [role, names] of Object.entries(otherRoles)) if (names.includes(name)) return role as Role;
+  return effect === "read" ? "read" : "deploy";
+}
 
 /** The decisions about operations, by id. */
 export const ofOperations = byName(

@@ -1,5 +1,6 @@
 // Everyone who may send a request to the service: each kind of token and session, and those that are no longer valid.
 import { request as httpRequest } from "node:http";
+import type { Role } from "../../service/store/roles.ts";
 import { addToken, revokeTokens, type Grant } from "../../service/store/tokens.ts";
 import { sessionOf as cookieAndKey, signIn } from "../service/console/browser.ts";
 import { withApp } from "../service/client.ts";
@@ -15,6 +16,8 @@ export interface Sender {
   /** Whose objects it may use: those of `acme` are there for the tests. */
   readonly owns: readonly Owner[];
   readonly effects: readonly Effect[];
+  /** The role of its token, if it is not that of the effects. */
+  readonly role?: Role;
   /** The status of what it may not use, if it is always the same. */
   readonly refusal?: 401 | 403;
   /** Whether it may use nothing but GET. */
@@ -30,11 +33,20 @@ const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` }
 const minute = 60_000;
 const day = 24 * 60 * minute;
 
-/** Adds a token, for an App if its name is given. */
-function grant({ service }: Shop, token: string, { app: name, ...more }: Partial<Grant> = {}): string {
+/** A grant that names Apps. */
+type Named = Partial<Grant> & { readonly app?: string | readonly string[] };
+
+/** Adds a token, for Apps if their names are given. */
+function grant({ service }: Shop, token: string, { app: name, ...more }: Named = {}): string {
   const { store, clock } = service.context;
-  const app = store.get<{ id: string }>("SELECT id FROM apps WHERE name = ?", name ?? "")?.id;
-  return addToken(store, token, { slug: "acme", expiresAt: null, app, ...more }, clock.now());
+  const names = name === undefined ? [] : [name].flat();
+  const apps = names.map((one) => store.get<{ id: string }>("SELECT id FROM apps WHERE name = ?", one)?.id ?? "");
+  return addToken(
+    store,
+    token,
+    { slug: "acme", expiresAt: null, ...(apps.length === 0 ? {} : { apps }), ...more },
+    clock.now(),
+  );
 }
 
 /** Opens a session with a token, or with a code of this computer. */
@@ -55,13 +67,13 @@ const operator = { owns: ["holder", "operator"], sees: ["web"] } as const;
 const nobody = { owns: [], effects: [], sees: [], refusal: 401 } as const;
 
 /** A token of a grant. */
-const token = (more: Partial<Grant>) => (shop: Shop) => {
+const token = (more: Named) => (shop: Shop) => {
   grant(shop, "a-token", more);
   return Promise.resolve(bearer("a-token"));
 };
 
 /** A session of such a token. */
-const sessionOf = (more: Partial<Grant>) => (shop: Shop) => {
+const sessionOf = (more: Named) => (shop: Shop) => {
   grant(shop, "a-token", more);
   return session(shop, "a-token");
 };
@@ -91,14 +103,18 @@ export const senders: Readonly<Record<string, Sender>> = {
     ...acme,
     ...all,
   },
-  "a read-only token": { headers: token({ readOnly: true }), ...acme, ...reads },
+  "a token that operates": { headers: token({ role: "operate" }), ...acme, ...all, role: "operate" },
+  "a token that deploys": { headers: token({ role: "deploy" }), ...acme, ...all, role: "deploy" },
+  "a token of several Apps": { headers: token({ app: ["shop", "other"] }), ...ofShop, sees: ["shop", "other"], ...all },
+  "a token of a network": { headers: token({ network: "of-shop" }), ...ofShop, ...all },
+  "a read-only token": { headers: token({ role: "read" }), ...acme, ...reads },
   "an App token": { headers: token({ app: "shop" }), ...ofShop, ...all },
-  "a read-only App token": { headers: token({ app: "shop", readOnly: true }), ...ofShop, ...reads },
+  "a read-only App token": { headers: token({ app: "shop", role: "read" }), ...ofShop, ...reads },
   "an App token of another App": { headers: token({ app: "other" }), ...ofOther, ...all },
   "a token of another organization": { headers: token({ slug: "strangers" }), ...strangers, ...all },
   "the operator's token": { headers: (shop) => Promise.resolve(bearer(shop.token)), ...operator, ...all },
   "a read-only token of the operator": {
-    headers: token({ slug: "personal", readOnly: true }),
+    headers: token({ slug: "personal", role: "read" }),
     ...operator,
     ...reads,
   },
@@ -115,13 +131,13 @@ export const senders: Readonly<Record<string, Sender>> = {
     ...operates,
   },
   "a session of the organization": { headers: sessionOf({}), ...acme, ...operates },
-  "a session of a read-only token": { headers: sessionOf({ readOnly: true }), ...acme, ...reads },
+  "a session of a read-only token": { headers: sessionOf({ role: "read" }), ...acme, ...reads },
   "a session of an App token": { headers: sessionOf({ app: "shop" }), ...ofShop, ...operates },
   "a session of another App": { headers: sessionOf({ app: "other" }), ...ofOther, ...operates },
   "a session of another organization": { headers: sessionOf({ slug: "strangers" }), ...strangers, ...operates },
   "a session whose page does not show itself": {
     headers: async (shop) => {
-      const { "sec-fetch-site": _site, ...headers } = await sessionOf({ readOnly: true })(shop);
+      const { "sec-fetch-site": _site, ...headers } = await sessionOf({ role: "read" })(shop);
       return headers;
     },
     onlyGets: true,

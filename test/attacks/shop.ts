@@ -59,7 +59,7 @@ async function fill(call: Call): Promise<Readonly<Record<string, string>>> {
     return answer.body;
   };
   for (const name of ["shop", "other"]) {
-    await made("/apps", { name, org_slug: "acme" });
+    await made("/apps", { name, org_slug: "acme", network: `of-${name}` });
     await made(
       `/apps/${name}/machines`,
       { config: { image: "nginx", metadata: { canary: `canary-${name}` } } },

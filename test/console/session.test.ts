@@ -124,8 +124,8 @@ describe.runIf(hasBrowser)("a session in the browser", () => {
     const { service: inside, url } = service;
     inside.faults.isOpen = true;
     const { first } = await fill(service.call);
-    const app = inside.context.store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'shop'")?.id;
-    grant(service, "of-shop", { app, readOnly: true });
+    const app = inside.context.store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'shop'")?.id ?? "";
+    grant(service, "of-shop", { apps: [app], role: "read" });
     const page = await openPage(service);
     await page.goto(url);
     await signInWith(page, "of-shop");

@@ -344,7 +344,7 @@ describe("F38 programs that are too large, or have unknown values", () => {
 
   test("F38 a preview of any type with unknown inputs writes nothing, with a read-only token", async () => {
     const token = "may-only-read-0123456789";
-    addToken(service.service.context.store, token, { slug: "personal", readOnly: true, expiresAt: null }, Date.now());
+    addToken(service.service.context.store, token, { slug: "personal", role: "read", expiresAt: null }, Date.now());
     const plugin = await startPlugin();
     try {
       const args = toStruct({ endpoint: service.url, token, retries: 0 });

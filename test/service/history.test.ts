@@ -132,8 +132,8 @@ test("an organization, and a token of one App, see only their own", async () => 
   const { id } = service.context.store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'other'") ?? { id: "" };
   service.context.store.writeAtOnce(() => {
     addToken(service.context.store, "foreign", { slug: "acme", expiresAt: null }, 0);
-    addToken(service.context.store, "of-app", { slug: "personal", app: id, expiresAt: null }, 0);
-    addToken(service.context.store, "reader", { slug: "personal", readOnly: true, expiresAt: null }, 0);
+    addToken(service.context.store, "of-app", { slug: "personal", apps: [id], expiresAt: null }, 0);
+    addToken(service.context.store, "reader", { slug: "personal", role: "read", expiresAt: null }, 0);
   });
   expect(await entriesOf({ url, token: "foreign" })).toEqual([]);
   const own = await entriesOf({ url, token: "of-app" });
@@ -155,7 +155,7 @@ test("an organization, and a token of one App, see only their own", async () => 
   await expect.poll(async () => (await call("POST", "/apps", { name: "web", org_slug: "personal" })).status).toBe(201);
   const again = service.context.store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'web'") ?? { id: "" };
   service.context.store.writeAtOnce(() => {
-    addToken(service.context.store, "of-web", { slug: "personal", app: again.id, expiresAt: null }, 0);
+    addToken(service.context.store, "of-web", { slug: "personal", apps: [again.id], expiresAt: null }, 0);
   });
   expect(
     new Set((await entriesOf({ url, token: "of-web" })).map((one) => one.kind === "request" && one.operation)),

@@ -103,7 +103,7 @@ test("F46 an App with very many parts is hidden at once and removed in pieces", 
   });
   expect((await call("GET", "/orgs/personal/machines")).body.machines).toEqual([]);
   expect((await call("GET", "/orgs/personal/volumes")).body.volumes).toEqual([]);
-  const late = callerWith({ url, service }, "late", { app: undefined });
+  const late = callerWith({ url, service }, "late");
   expect((await late("GET", "/apps/web")).status).toBe(404);
   expect([401, 404]).toContain(
     (await fetch(`${url}/v1/apps/web`, { headers: { authorization: `Bearer ${deploy}` } })).status,

@@ -103,7 +103,7 @@ test("its beginning and its end are in the audit and in the history, and nothing
 
 test("tokens that may not run commands open no terminal", async () => {
   const { app, path } = await running();
-  callerWith(app, "fm2_only_reads", { readOnly: true });
+  callerWith(app, "fm2_only_reads", { role: "read" });
   await app.service.context.store.write(() => ensureOrg(app.service.context.store, "strangers"));
   callerWith(app, "fm2_of_strangers", { slug: "strangers" });
   const by = (one: string) => connectTo({ url: app.url, token: one }, path);

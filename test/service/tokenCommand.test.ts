@@ -26,7 +26,7 @@ async function service() {
 test("a token is created, listed without its value, and refused once it is revoked", async () => {
   const { token, run, status } = await service();
   expect(await run("token")).toBe(token);
-  const made = JSON.parse(await run("token", "create", "--name", "ci", "--read-only", "--expires", "1h", "--json"));
+  const made = JSON.parse(await run("token", "create", "--name", "ci", "--role", "read", "--expires", "1h", "--json"));
   expect(await status(made.token, "GET", "/apps/web")).toBe(200);
   expect(await status(made.token, "DELETE", "/apps/web")).toBe(403);
   const text = await run("token", "list", "--json");
@@ -34,20 +34,19 @@ test("a token is created, listed without its value, and refused once it is revok
   expect(text).not.toContain(token);
   const [first, ci, ...more] = JSON.parse(text);
   expect(more).toEqual([]);
-  expect(first).toMatchObject({ name: "first", org: "personal", app: null, read_only: false, expires_at: null });
+  expect(first).toMatchObject({ name: "first", org: "personal", apps: null, role: "own", expires_at: null });
   expect(ci).toEqual({
     id: made.id,
     name: "ci",
     org: "personal",
-    app: null,
-    read_only: true,
+    ...{ apps: null, network: null, role: "read", trust: null, used_at: null },
     created_at: expect.stringMatching(/Z$/),
     expires_at: expect.stringMatching(/Z$/),
   });
   expect(Date.parse(ci.expires_at) - Date.parse(ci.created_at)).toBe(3600_000);
   const table = (await run("token", "list")).split("\n");
-  expect(table[0]).toMatch(/^ID +NAME +ORG +APP +READ-ONLY +CREATED +EXPIRES$/);
-  expect(table[2]).toContain(`${made.id}  ci     personal  -    yes        ${ci.created_at}  ${ci.expires_at}`);
+  expect(table[0]).toMatch(/^ID +NAME +ORG +FOR +ROLE +CREATED +EXPIRES +LAST USE$/);
+  expect(table[2]).toContain(`${made.id}  ci     personal  all  read  ${ci.created_at}  ${ci.expires_at}  never`);
 
   expect(await run("token", "revoke", made.id)).toBe(`token ${made.id} is revoked`);
   await expect.poll(() => status(made.token, "GET", "/apps/web")).toBe(401);
@@ -79,11 +78,103 @@ test("a token of one App is valid only for that App, an expired one for nothing"
   const { run, status } = await service();
   const ofApp = await run("token", "create", "--app", "web");
   expect([await status(ofApp, "GET", "/apps/web"), await status(ofApp, "GET", "/apps/shop")]).toEqual([200, 403]);
-  expect(JSON.parse(await run("token", "list", "--json"))[1]).toMatchObject({ app: "web", org: "personal" });
+  expect(JSON.parse(await run("token", "list", "--json"))[1]).toMatchObject({
+    apps: ["web"],
+    role: "deploy",
+    org: "personal",
+  });
   await expect(run("token", "create", "--app", "none")).rejects.toThrow("there is no app none");
   const brief = await run("token", "create", "--expires", "1ms");
   expect(await status(brief, "GET", "/apps/web")).toBe(401);
   expect(await run("token", "list")).not.toContain("1ms");
+});
+
+test("a token of several Apps or of a network is valid for those alone, and ends with the last App", async () => {
+  const { run, status, token } = await service();
+  await status(token, "POST", "/apps", { name: "mail", org_slug: "personal", network: "inner" });
+  const both = await run("token", "create", "--app", "web", "--app", "shop");
+  const seenBy = async (as: string) =>
+    Promise.all(["web", "shop", "mail"].map((name) => status(as, "GET", `/apps/${name}`)));
+  expect(await seenBy(both)).toEqual([200, 200, 403]);
+  const inner = await run("token", "create", "--network", "inner", "--name", "inner");
+  expect(await seenBy(inner)).toEqual([403, 403, 200]);
+  expect(JSON.parse(await run("token", "list", "--json"))).toMatchObject([
+    { apps: null, network: null, role: "own" },
+    { apps: ["shop", "web"], network: null, role: "deploy" },
+    { apps: null, network: "inner", role: "deploy" },
+  ]);
+  expect(await run("token", "list")).toMatch(/personal  shop, web      deploy[^]*personal  network inner  deploy/);
+  // It may create Apps in its network, and use them at once.
+  const made = { org_slug: "personal", idempotency_key: "once" };
+  expect(await status(inner, "POST", "/apps", { ...made, name: "post", network: "inner" })).toBe(201);
+  expect(await status(inner, "GET", "/apps/post")).toBe(200);
+  expect(await status(inner, "POST", "/apps", { ...made, name: "other", network: "outer" })).toBe(403);
+  expect(await status(both, "POST", "/apps", { ...made, name: "other", network: "inner" })).toBe(403);
+  expect(await status(token, "POST", "/apps", { org_slug: "personal", name: "key", idempotency_key: "key" })).toBe(201);
+  const again = { org_slug: "personal", name: "key", idempotency_key: "key", network: "inner" };
+  expect(await status(inner, "POST", "/apps", again)).toBe(403);
+
+  await status(token, "DELETE", "/apps/web?force=true");
+  await expect.poll(() => seenBy(both)).toEqual([404, 200, 403]);
+  await status(token, "DELETE", "/apps/shop?force=true");
+  await expect.poll(() => status(both, "GET", "/tokens/current")).toBe(401);
+  await expect(run("token", "create", "--app", "mail", "--network", "inner")).rejects.toThrow(
+    "give --app or --network, not both",
+  );
+});
+
+test("an App's token with the role own reads its secret values, and one that deploys does not", async () => {
+  const { run, status, token } = await service();
+  await status(token, "POST", "/apps/web/secrets/KEY", { value: "canary" });
+  const [own, deploy, operate] = await Promise.all(
+    ["own", "deploy", "operate"].map((role) => run("token", "create", "--app", "web", "--role", role)),
+  );
+  const sees = (as = "") => status(as, "GET", "/apps/web/secrets/KEY?show_secrets=true");
+  expect([await sees(own), await sees(deploy), await sees(operate)]).toEqual([200, 403, 403]);
+  expect(await status(operate ?? "", "POST", "/apps/web/secrets/KEY", { value: "other" })).toBe(403);
+  await expect(run("token", "create", "--role", "admin")).rejects.toThrow(
+    "Allowed choices are read, operate, deploy, own",
+  );
+});
+
+test("a token is rotated without a gap: the new one has its rights, and the old one ends later", async () => {
+  const { run, status } = await service();
+  const made = JSON.parse(
+    await run(...["token", "create", "--app", "web", "--role", "operate", "--expires", "1h", "--name", "ci", "--json"]),
+  );
+  const next = JSON.parse(await run("token", "rotate", made.id, "--keep", "30m", "--json"));
+  for (const { token } of [made, next]) expect(await status(token, "GET", "/apps/web")).toBe(200);
+  const [, old, new_] = JSON.parse(await run("token", "list", "--json"));
+  const { id: _, created_at: _at, expires_at, used_at: _used, ...rights } = new_;
+  expect(old).toMatchObject({ ...rights, id: made.id });
+  expect(Date.parse(expires_at) - Date.parse(old.expires_at)).toBeGreaterThan(29 * 60_000);
+  expect(await status(next.token, "DELETE", "/apps/web")).toBe(403);
+  expect(JSON.parse(await run("token", "rotate", next.id, "--keep", "1ms", "--json")).id).not.toBe(next.id);
+  await expect.poll(() => status(next.token, "GET", "/apps/web")).toBe(401);
+  await expect(run("token", "rotate", next.id)).rejects.toThrow(`there is no token ${next.id}`);
+  await expect(run("token", "rotate", "none")).rejects.toThrow("there is no token none");
+});
+
+test("when a token was last used is stored at the latest when the service ends", async () => {
+  const data = folder();
+  const running = createService({ data, delays: "none" });
+  const { out } = await command(["token", "create", "--name", "used", "--data", data]);
+  await command(["token", "create", "--name", "unused", "--data", data]);
+  for (const token of [out.trim(), running.token])
+    await running.app.inject({
+      method: "GET",
+      url: "/v1/tokens/current",
+      headers: { authorization: `Bearer ${token}` },
+    });
+  await running.close();
+  const listed = JSON.parse((await command(["token", "list", "--json", "--data", data])).out);
+  expect(listed.map(({ name, used_at }: { name: string; used_at: string | null }) => [name, used_at !== null])).toEqual(
+    [
+      ["first", true],
+      ["used", true],
+      ["unused", false],
+    ],
+  );
 });
 
 thoroughTest("organizations are created by name; each has its own Apps", async () => {
@@ -117,7 +208,7 @@ test.each([
   [["token", "create", "--expires", "soon"], 'It must be a duration such as "1h" or "30m", at most 876000h.'],
   [["token", "create", "--expires", "0s"], 'It must be a duration such as "1h" or "30m", at most 876000h.'],
   [["token", "revoke"], "missing required argument 'id'"],
-  [["token", "nonsense"], "there is no command token nonsense; there are create, list, revoke"],
+  [["token", "nonsense"], "there is no command token nonsense; there are create, list, rotate, revoke"],
 ])("%j is refused, and the error lists the allowed values", async (args, message) => {
   const data = folder();
   const { code, out, err } = await command([...args, "--data", data]);

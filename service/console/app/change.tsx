@@ -40,7 +40,7 @@ interface ChangeProps {
 export function Change(props: ChangeProps): JSX.Element | null {
   const { name, of = "", typed, isDisabled = false } = props;
   const [isOpen, open] = useState(false);
-  if (!who.value?.canWrite || who.value.app !== null) return null;
+  if (!who.value?.canWrite || who.value.apps !== null) return null;
   return (
     <>
       <button

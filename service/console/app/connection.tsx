@@ -25,7 +25,7 @@ export function Connection({ id, view }: { readonly id: string; readonly view: C
     const { value } = await send<{ readonly value: string }>("POST", path);
     await copy(uri(value));
   };
-  const mayReveal = who.value?.canWrite === true && who.value.app === null;
+  const mayReveal = who.value?.canWrite === true && who.value.apps === null;
   return (
     <Section title="Connection">
       {!isReal && (

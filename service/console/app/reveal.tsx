@@ -8,7 +8,7 @@ import { Code, say } from "./parts.tsx";
 /** A button that reveals a value; nothing for a session that may not. `at` is the address of the secret or user below the routes. */
 export function Reveal({ at, what }: { readonly at: string; readonly what: string }): JSX.Element | null {
   const [value, show] = useState<string>();
-  if (!who.value?.canWrite || who.value.app !== null) return null;
+  if (!who.value?.canWrite || who.value.apps !== null) return null;
   const reveal = async (): Promise<void> => {
     const found = await send<{ readonly value: string }>("POST", `/console/api/${at}/reveal`);
     show(found.value);

@@ -186,7 +186,7 @@ test("certificates, clusters and regions with problems are listed, of the caller
   const { body } = await send(url, "GET", "/console/api/overview", { headers: { authorization: "Bearer of-team" } });
   expect(body.problems).toEqual({ total: 0, first: [] });
   const ofApp = store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'web'")?.id;
-  callerWith(started, "of-web", { app: ofApp });
+  callerWith(started, "of-web", { apps: [ofApp ?? ""] });
   const own = await send(url, "GET", "/console/api/overview", { headers: { authorization: "Bearer of-web" } });
   expect(own.body.problems.first.map(sentence)).toEqual(found.slice(1, 3));
   expect(await sentences()).toHaveLength(4);

@@ -95,7 +95,7 @@ test("a search shows nothing of other organizations, and a token of one App only
   await call("POST", "/postgres", { name: "web-db", region: "ams", plan: "basic", org_slug: "personal" });
   const { id } = await machine({}, { name: "web-1" });
   const app = service.context.store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'web'")?.id ?? "";
-  callerWith(started, "of-app", { app });
+  callerWith(started, "of-app", { apps: [app] });
   service.context.store.run("INSERT INTO orgs (slug, name) VALUES ('acme', 'Acme')");
   callerWith(started, "of-acme", { slug: "acme" });
   expect(await started.search("web")).toMatchObject({ App: ["web", "web-other"], cluster: ["web-db"] });
@@ -130,7 +130,8 @@ test("the stacks are known from whole URNs, the latest first, in bounds", () => 
   hear("mail", "mail");
   hear("hidden", "web", "acme");
   hear("nobody", "web", null);
-  const names = (org: string, app?: string) => stacks.of(org, app).map(({ stack }) => stack);
+  const names = (org: string, app?: string) =>
+    stacks.of(org, app === undefined ? undefined : [app]).map(({ stack }) => stack);
   expect(names("personal")).toEqual(["mail", "dev", "prod"]);
   expect(names("personal", "mail")).toEqual(["mail"]);
   expect(names("acme")).toEqual(["hidden"]);

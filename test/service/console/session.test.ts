@@ -37,9 +37,9 @@ test("a code opens a session of the operator, and the cookie is out of reach of 
   expect(session.headers.get("cache-control")).toBe("no-store");
   expect(session.body).toEqual({
     organization: "personal",
-    app: null,
+    apps: null,
     owner: expect.stringMatching(/^[0-9a-f]{12}@tokens\.personal$/),
-    readOnly: false,
+    role: "own",
     isOperator: true,
     canWrite: true,
     runtime: "simulated",
@@ -52,15 +52,15 @@ test("a code opens a session of the operator, and the cookie is out of reach of 
 test("a token opens a session with its own rights", async () => {
   const started = await withApp({ clock: new ManualClock(), console: "write" });
   const { store } = started.service.context;
-  const app = store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'web'")?.id;
+  const app = store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'web'")?.id ?? "";
   const expiresAt = started.clock.now() + hour;
-  addToken(store, "of-web", { slug: "personal", app, readOnly: true, expiresAt }, started.clock.now());
+  addToken(store, "of-web", { slug: "personal", apps: [app], role: "read", expiresAt }, started.clock.now());
   const visit = await page(started, "of-web");
   expect((await visit("GET", "/console/session")).body).toMatchObject({
-    ...{ organization: "personal", app: "web", readOnly: true, isOperator: false, canWrite: false, expiresAt },
+    ...{ organization: "personal", apps: ["web"], role: "read", isOperator: false, canWrite: false, expiresAt },
   });
   const withToken = await send(started.url, "GET", "/console/session", { headers: { authorization: "Bearer of-web" } });
-  expect(withToken.body).toMatchObject({ app: "web", isOperator: false, expiresAt });
+  expect(withToken.body).toMatchObject({ apps: ["web"], isOperator: false, expiresAt });
 });
 
 const codeRefused =
@@ -290,7 +290,7 @@ test("a session only reads by default, though its token may write", async () => 
   const started = await withApp();
   const { id } = await started.machine();
   const visit = await page(started);
-  expect((await visit("GET", "/console/session")).body).toMatchObject({ readOnly: false, canWrite: false });
+  expect((await visit("GET", "/console/session")).body).toMatchObject({ role: "own", canWrite: false });
   expect((await visit("GET", `/v1${started.machines}/${id}`)).body.id).toBe(id);
   const changes = operations(id).filter(
     ({ method, id: operation }) => method !== "GET" && operation !== "platform.placements",
@@ -302,7 +302,9 @@ test("a session only reads by default, though its token may write", async () => 
     // A request is validated before the rights of its token are.
     expect([operation, status], path).toEqual([operation, expect.toSatisfy((one) => [400, 403, 422].includes(one))]);
   }
-  expect((await visit("POST", `/v1${started.machines}/${id}/cordon`)).body).toEqual({ error: "unauthorized" });
+  expect((await visit("POST", `/v1${started.machines}/${id}/cordon`)).body).toEqual({
+    error: "unauthorized: this needs the role operate, not read",
+  });
   expect((await started.call("GET", started.machines)).text).toBe(before);
   expect((await started.call("POST", `${started.machines}/${id}/cordon`)).status).toBe(200);
 });
@@ -363,9 +365,11 @@ const inClusters: ReadonlySet<string> = new Set(
 test("a read-only token stays read-only with write", async () => {
   const started = await withApp({ console: "write" });
   const { id } = await started.machine();
-  addToken(started.service.context.store, "reader", { slug: "personal", readOnly: true, expiresAt: null }, 0);
+  addToken(started.service.context.store, "reader", { slug: "personal", role: "read", expiresAt: null }, 0);
   const visit = await page(started, "reader");
-  expect((await visit("POST", `/v1${started.machines}/${id}/cordon`)).body).toEqual({ error: "unauthorized" });
+  expect((await visit("POST", `/v1${started.machines}/${id}/cordon`)).body).toEqual({
+    error: "unauthorized: this needs the role operate, not read",
+  });
 });
 
 test("a token in a request takes precedence over the cookie", async () => {

@@ -174,7 +174,7 @@ test("pages hear of the requests of their organization, or of their App, and of 
   const started = await withStreams();
   const { call, url, service } = started;
   const { id } = service.context.store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'api'") ?? {};
-  const ofApi = callerWith(started, "of-api", { app: id });
+  const ofApi = callerWith(started, "of-api", { apps: [id ?? ""] });
   const ofTeam = callerWith(started, "of-team", { slug: "team" });
   const [own, api, team] = [
     await started.open("requests"),
@@ -236,7 +236,7 @@ test("topics of other organizations, or of other Apps than the token's, tell not
   const { id: app } = service.context.store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'api'") ?? {};
   const makeCluster = { name: "db", org_slug: "personal", region: "ams", plan: "basic" };
   const cluster: string = (await call("POST", "/postgres", makeCluster)).body.data.id;
-  const ofApi = callerWith(started, "of-api", { app });
+  const ofApi = callerWith(started, "of-api", { apps: [app ?? ""] });
   const ofTeam = callerWith(started, "of-team", { slug: "team" });
   await ofTeam("POST", "/apps", { name: "theirs", org_slug: "team" });
   const topics = ["app:web", `cluster:${cluster}`, `machine:web/${id}`, "org"];
@@ -331,9 +331,8 @@ test("a page that does not read fills no memory, and learns everything when it r
   const { context } = service;
   const { id: org } = context.store.get<{ id: number }>("SELECT id FROM orgs WHERE slug = 'personal'") ?? { id: 0 };
   const caller = {
-    ...{ id: "x", name: null, org, slug: "personal", owner: "x", app: null },
-    readOnly: true,
-    expiresAt: null,
+    ...{ id: "x", name: null, org, slug: "personal", owner: "x", apps: null, network: null },
+    ...{ role: "read" as const, expiresAt: null },
   };
   const changes = new Changes(context);
   let out: Readable | undefined;

@@ -353,7 +353,7 @@ test("a token of one App, or of another organization, sees nothing else", async 
   const cluster = (await call("POST", "/postgres", { name: "db", org_slug: "personal", region: "ams", plan: "basic" }))
     .body.data.id;
   const ownApp = store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'own'")?.id;
-  const ofOwn = callerWith(started, "of-own", { app: ownApp });
+  const ofOwn = callerWith(started, "of-own", { apps: [ownApp ?? ""] });
   const ofTeam = callerWith(started, "of-team", { slug: "team" });
   await ofOwn("GET", "/apps/own/machines");
   await ofOwn("GET", "/orgs/own/machines");

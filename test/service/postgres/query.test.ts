@@ -268,7 +268,7 @@ thoroughTest("a query ends with its request or after ten seconds, and only a few
 thoroughTest("only those query who may see the password of the user", async () => {
   const app = await withItems();
   const { store } = app.service.context;
-  addToken(store, "read-only", { slug: "personal", readOnly: true, expiresAt: null }, 0);
+  addToken(store, "read-only", { slug: "personal", role: "read", expiresAt: null }, 0);
   addToken(store, "stranger", { slug: "strangers", expiresAt: null }, 0);
   for (const token of ["read-only", "stranger"])
     for (const path of ["query", "tables"]) {

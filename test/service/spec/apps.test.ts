@@ -241,7 +241,7 @@ test("a deploy token is valid only for its App", async () => {
     ["POST", "/platform/placements", { org_slug: "personal" }],
   ] as const) {
     const answer = await deploy(method, path, body);
-    expect([path, answer.status, answer.body]).toEqual([path, 403, failed("unauthorized")]);
+    expect([path, answer.status, answer.body]).toEqual([path, 403, failed(expect.stringMatching(/^unauthorized\b/))]);
   }
 });
 
@@ -318,7 +318,7 @@ test("a read-only token changes nothing and sees no secret", async () => {
   await call("POST", "/apps/web/secretkeys/k/generate", { type: "nacl_secretbox" });
   const cluster = (await call("POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic" })).body.data
     .id;
-  const reader = callerWith(app, "reader", { readOnly: true });
+  const reader = callerWith(app, "reader", { role: "read" });
   for (const path of [
     "/apps/web",
     machines,
@@ -350,7 +350,7 @@ test("a read-only token changes nothing and sees no secret", async () => {
     ["POST", "/apps/web/deploy_token", {}],
   ] as const) {
     const answer = await reader(method, path, body);
-    expect([path, answer.status, answer.body]).toEqual([path, 403, failed("unauthorized")]);
+    expect([path, answer.status, answer.body]).toEqual([path, 403, failed(expect.stringMatching(/^unauthorized\b/))]);
   }
   expect((await call("GET", machines)).text).toBe(before);
 });

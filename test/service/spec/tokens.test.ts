@@ -37,10 +37,10 @@ test("a deploy token shows only its App, which no other request reveals", async 
 test("a read-only token gets the same answer, for an organization or one App", async () => {
   const app = await withApp();
   const { id } = (await app.call("GET", "/apps/web")).body;
-  expect(await current(callerWith(app, "reader", { readOnly: true }))).toMatchObject({
+  expect(await current(callerWith(app, "reader", { role: "read" }))).toMatchObject({
     tokens: [{ org_slug: "personal" }],
   });
-  expect(await current(callerWith(app, "narrow", { readOnly: true, app: id }))).toMatchObject({
+  expect(await current(callerWith(app, "narrow", { role: "read", apps: [id] }))).toMatchObject({
     tokens: [{ org_slug: "personal", apps: ["web"] }],
   });
 });
