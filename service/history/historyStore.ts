@@ -320,7 +320,14 @@ export class HistoryStore {
     const until = Math.max(began, ended ?? now);
     const entries = this.#rollouts.entriesOf(id, mostEntries);
     const events = entries.filter((entry) => entry.kind === "event" && entry.at <= until) as EventEntry[];
-    const bars = barsOf({ began, until, backFrom, members: JSON.parse(members) as Bar[], events });
+    const bars = barsOf({
+      began,
+      until,
+      isOver: ended !== null,
+      backFrom,
+      members: JSON.parse(members) as Bar[],
+      events,
+    });
     const requests = entries.filter((entry) => entry.kind === "request");
     return {
       ...rollout,

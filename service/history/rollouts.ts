@@ -11,7 +11,7 @@ import {
   type OnlyApps,
 } from "./entry.ts";
 import { continued } from "./exits.ts";
-import { barsOf, problemIn, type Doing } from "./timeline.ts";
+import { barsOf, criticalCheck, isAsBefore, isComingUp, problemIn, type Doing } from "./timeline.ts";
 
 /** A rollout. */
 export interface Rollout {
@@ -239,6 +239,7 @@ export class Rollouts {
     );
     for (const { machine, name } of entry.members)
       this.#run("INSERT OR IGNORE INTO rollout_machines VALUES (?, ?, ?, 'waiting', NULL)", id, machine, name);
+    if (result !== null) this.#failUnready(id);
     this.#reopen(id);
   }
 
@@ -271,12 +272,13 @@ export class Rollouts {
     }
     const open = this.#ofMachine.get(machine);
     const part = open?.parts.get(machine);
-    if (!open || !part || (part.doing === "waiting" && event.type === "checks" && event.checks === "passing"))
-      return undefined;
-    const [bar] = barsOf({ began: at, until: at, backFrom: open.backFrom, members: [], events: [event] });
-    const isWell = bar?.now === "healthy" || bar?.now === "rolled back";
-    const reason = problemIn(event) ?? (isWell ? null : part.reason);
-    open.parts.set(machine, { name: part.name, doing: bar?.now ?? part.doing, reason });
+    if (!open || !part || (part.doing === "waiting" && isAsBefore(event))) return undefined;
+    const course = { began: at, until: at, isOver: true, backFrom: open.backFrom, members: [], events: [event] };
+    const now = barsOf(course)[0]?.now ?? part.doing;
+    const reason = problemIn(event) ?? (now === "healthy" || now === "rolled back" ? null : part.reason);
+    const isNotReady = open.isReported && problemIn(event) === criticalCheck && isComingUp(part.doing);
+    const doing = isNotReady ? (part.doing === "rolling back" ? part.doing : "checks") : now;
+    open.parts.set(machine, { name: part.name, doing, reason });
     open.changed.add(machine);
     open.last = Math.max(open.last, at);
     open.hasChanged = true;
@@ -355,7 +357,16 @@ export class Rollouts {
     this.#end(id, last, reason === null ? "succeeded" : "failed", reason);
   }
 
+  /** Those that were coming up with a critical check have failed, because nothing follows. */
+  #failUnready(id: string): void {
+    this.#run(
+      "UPDATE rollout_machines SET doing = 'failed' WHERE rollout = ? AND doing IN ('checks', 'rolling back') AND reason = ?",
+      ...[id, criticalCheck],
+    );
+  }
+
   #end(id: string, at: number, result: Result, reason: string | null): void {
+    this.#failUnready(id);
     this.#run("UPDATE rollouts SET ended = ?, result = ?, reason = ? WHERE id = ?", at, result, reason, id);
     this.#forget(id);
   }

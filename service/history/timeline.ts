@@ -38,6 +38,8 @@ export interface Course {
   readonly began: number;
   /** The end of the bars: of the rollout, or now. */
   readonly until: number;
+  /** Whether it has ended. */
+  readonly isOver: boolean;
   /** When it began to go back; null if it did not. */
   readonly backFrom: number | null;
   readonly members: readonly Member[];
@@ -67,18 +69,32 @@ function doingAfter({ status, type, checks, exit }: EventEntry): Doing {
   }
 }
 
+/** The reason of a Machine with a critical check. */
+export const criticalCheck = "a check is critical";
+
+/** Whether a Machine that did this is coming up: until its checks have passed once, a critical one only says that it is not ready. */
+export const isComingUp = (doing: Doing | undefined): doing is "updating" | "starting" | "checks" | "rolling back" =>
+  doing !== undefined && (isOnItsWay(doing) || doing === "rolling back");
+
 const isOnItsWay = (doing: Doing): boolean => doing === "updating" || doing === "starting" || doing === "checks";
 
 /** Why a Machine is not as it should be after an event; null if it is. */
 export function problemIn(event: EventEntry): string | null {
   const { exit, checks, status } = event;
   if (exit && hasFailed(exit)) return `${wayOf(exit)}${lastWords(exit)}`;
-  return status === "started" && checks === "critical" ? "a check is critical" : null;
+  return status === "started" && checks === "critical" ? criticalCheck : null;
 }
 
+/**
+ * Whether an event says nothing new about a Machine that waits: its checks pass as before, or it only gets no traffic any more, because
+ * the new Machines of its fleet do.
+ */
+export const isAsBefore = ({ type, checks, status }: EventEntry): boolean =>
+  type === "checks" ? checks === "passing" : type === "cordon" && status === "started" && checks !== "critical";
+
 /** The bars of a rollout, in the order in which their Machines were met. */
-export function barsOf({ began, until, backFrom, members, events }: Course): readonly Bar[] {
-  const bars = new Map<string, { member: Member; segments: Segment[]; reason: string | null }>();
+export function barsOf({ began, until, isOver, backFrom, members, events }: Course): readonly Bar[] {
+  const bars = new Map<string, { member: Member; segments: Drawn[]; reason: string | null }>();
   const barOf = (member: Member, first?: Doing) => {
     let bar = bars.get(member.machine);
     if (!bar) {
@@ -92,21 +108,42 @@ export function barsOf({ began, until, backFrom, members, events }: Course): rea
     const { machine, name, region, at } = event;
     const bar = barOf({ machine, name, region });
     const last = bar.segments.at(-1);
-    // A Machine that waits is only as it was: what a check says about it is not part of the rollout.
-    if (last?.doing === "waiting" && event.type === "checks" && event.checks === "passing") continue;
+    // A Machine that waits is only as it was, which is not part of the rollout.
+    if (last?.doing === "waiting" && isAsBefore(event)) continue;
     const doing = inDirection(doingAfter(event), at, backFrom);
     bar.reason = problemIn(event) ?? (doing === "healthy" || doing === "rolled back" ? null : bar.reason);
     if (last?.doing === doing) continue;
     const from = Math.min(Math.max(at, began), until);
     if (last) bar.segments[bar.segments.length - 1] = { ...last, to: from };
-    bar.segments.push({ doing, from, to: until });
+    const meanwhile = event.status === "started" && isComingUp(last?.doing) ? meanwhileOf(last.doing) : undefined;
+    bar.segments.push({ doing, from, to: until, ...(doing === "failed" && meanwhile ? { meanwhile } : {}) });
   }
-  return [...bars.values()].map(({ member, segments, reason }) => ({
-    ...member,
-    segments: segments.filter(({ from, to }, i) => to > from || i === segments.length - 1),
-    now: segments.at(-1)?.doing ?? "waiting",
-    reason,
-  }));
+  return [...bars.values()].map(({ member, segments: drawn, reason }) => {
+    const segments = settled(drawn, isOver);
+    return { ...member, segments, now: segments.at(-1)?.doing ?? "waiting", reason };
+  });
+}
+
+/** A part of a bar while it is drawn. */
+interface Drawn extends Segment {
+  /** What it is instead, unless the rollout ends with it. */
+  readonly meanwhile?: Doing;
+}
+
+const meanwhileOf = (before: Doing): Doing => (before === "rolling back" ? before : "checks");
+
+/** The parts of a bar: those with a duration, and the last one. Neighbours that are the same are one. */
+function settled(drawn: readonly Drawn[], isOver: boolean): readonly Segment[] {
+  const segments: Segment[] = [];
+  for (const [i, { meanwhile, doing: drawnAs, from, to }] of drawn.entries()) {
+    const isLast = i === drawn.length - 1;
+    if (to <= from && !isLast) continue;
+    const doing = meanwhile === undefined || (isLast && isOver) ? drawnAs : meanwhile;
+    const before = segments.at(-1);
+    if (before?.doing === doing) segments[segments.length - 1] = { ...before, to };
+    else segments.push({ doing, from, to });
+  }
+  return segments;
 }
 
 /** After a rollout began to go back, the same steps have other names. */

@@ -29,7 +29,7 @@ export interface Real {
 }
 
 /** Further engines of a service. */
-export interface RealOptions extends Pick<ServiceOptions, "issuer" | "dns"> {
+export interface RealOptions extends Pick<ServiceOptions, "issuer" | "dns" | "console"> {
   /** Whether Postgres clusters are real servers. */
   readonly postgres?: boolean;
   readonly ports?: ProxyPorts;

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import type { Stored } from "../../service/history/entry.ts";
 import { afterThisTest } from "../support/leftovers.ts";
-import { exited, findMachine, record } from "../../service/lifecycle/machines.ts";
+import { checked, exited, findMachine, record } from "../../service/lifecycle/machines.ts";
 import { addToken } from "../../service/store/tokens.ts";
 import { caller, withApp } from "./client.ts";
 import { command } from "./command.ts";
@@ -267,6 +267,66 @@ test("plain Machines that one update changes are one rollout, which ends when th
   expect(await rolloutsOf(app, "?limit=1")).toMatchObject([
     { result: "failed", reason: "a: exited with code 3; last words: cannot read config" },
   ]);
+});
+
+test("a Machine that waits for its turn still waits when its checks pass, or when it gets no traffic any more", async () => {
+  const clock = new ManualClock();
+  const app = await withApp({ clock });
+  const { body } = await app.call("POST", app.machines, fleetMachine("web-1"), by("u0", "Fleet"));
+  clock.advance(60_000);
+  await report(app, "u1", {});
+  clock.advance(1000);
+  await app.call("POST", `${app.machines}/${body.id}/cordon`, undefined, by("u1", "Fleet"));
+  clock.advance(1000);
+  const doings = async () => {
+    const [{ id, machines }] = await rolloutsOf(app, "?limit=1");
+    const { bars } = JSON.parse((await local(app, `rollouts/${id}`)).text);
+    return [machines, bars[0].segments.map(({ doing }: { doing: string }) => doing)];
+  };
+  expect(await doings()).toEqual([{ waiting: 1 }, ["waiting"]]);
+  await app.call("POST", `${app.machines}/${body.id}/stop`, undefined, by("u1", "Fleet"));
+  clock.advance(10_000);
+  expect(await doings()).toEqual([{ stopped: 1 }, ["waiting", "stopped"]]);
+});
+
+const withCheck = (image: string) => {
+  const { name, config } = fleetMachine("web-1");
+  const env = { MACHINES_SIMULATE: "checks:critical" };
+  return { name, config: { ...config, image, env, checks: { alive: { type: "http", port: 8080, path: "/" } } } };
+};
+
+test("a check that is critical until a Machine is ready is no failure, unless the rollout ends with it", async () => {
+  const clock = new ManualClock();
+  const app = await withApp({ clock });
+  const { call, machines, service } = app;
+  const { body } = await call("POST", machines, withCheck("nginx:1"), by("u0", "Fleet"));
+  clock.advance(60_000);
+  const { context } = service;
+  const pass = async () => {
+    const { instance_id: version } = (await call("GET", `${machines}/${body.id}`)).body;
+    await context.store.write(() => checked(context, { id: body.id, version }, "passing", {}));
+    clock.advance(1000);
+  };
+  const shown = async () => {
+    const [{ id, machines: counted }] = await rolloutsOf(app, "?limit=1");
+    const { bars } = JSON.parse((await local(app, `rollouts/${id}`)).text);
+    return [Object.keys(counted).join(), bars[0].segments.map(({ doing }: { doing: string }) => doing).join()];
+  };
+  await pass();
+  for (const [update, end] of [
+    ["u1", "succeeded"],
+    ["u2", "failed"],
+  ] as const) {
+    await report(app, update, {});
+    clock.advance(1000);
+    await call("POST", `${machines}/${body.id}`, withCheck(`nginx:${update}`), by(update, "Fleet"));
+    clock.advance(1000);
+    expect(await shown()).toEqual(["checks", expect.stringMatching(/^waiting,.*checks$/)]);
+    if (end === "succeeded") await pass();
+    await report(app, update, { result: end });
+    const last = end === "succeeded" ? "healthy" : "failed";
+    expect(await shown()).toEqual([last, expect.stringMatching(new RegExp(`^waiting,(?:checks,)?${last}$`))]);
+  }
 });
 
 test("requests without an id of an update are no rollout", async () => {

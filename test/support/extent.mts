@@ -27,7 +27,7 @@ const onlyInAll: readonly string[] = [
   ...[
     "runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,members,noSpace,proxy}",
   ],
-  ...["runtime/{registry,volumes,webApp}"],
+  ...["runtime/{registry,rollouts,volumes,webApp}"],
   ...[
     "service/{killAtWrite,schemathesis}",
     "service/histories/*",

@@ -261,6 +261,19 @@ func serve() {
 		}
 		w.Write(text)
 	})
+	// Answers as soon as a file exists.
+	http.HandleFunc("/when/", func(w http.ResponseWriter, r *http.Request) {
+		for {
+			if _, err := os.Stat(strings.TrimPrefix(r.URL.Path, "/when")); err == nil {
+				return
+			}
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	})
 	// Two lines, and between them a pause.
 	http.HandleFunc("/slow/", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "begun")
