@@ -114,12 +114,9 @@ export function addClusterRoutes(app: FastifyInstance, context: Context): void {
       { config: { operation } },
       async (request, reply) => {
         requireRights(request);
-        const answered = answer(request, reply, request.params.cluster_id);
-        // Also if the client has closed the connection.
-        reply.raw.once("close", () => {
-          if (!reply.raw.writableFinished) void answered.catch(() => {}).then(() => app.noteGone(request, reply));
-        });
-        return reply.header("cache-control", "no-store").send(await answered);
+        // The record of a client that has gone says what became of its query.
+        request.work = answer(request, reply, request.params.cluster_id);
+        return reply.header("cache-control", "no-store").send(await request.work);
       },
     );
   };

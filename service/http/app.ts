@@ -55,10 +55,10 @@ declare module "fastify" {
     sender: Sender | null;
     /** Its part of a trace; null if the service sends none. */
     span: Span | null;
-  }
-  interface FastifyInstance {
-    /** Records a request whose client has gone before its answer, of which there is no other record. */
-    noteGone(request: FastifyRequest, reply: FastifyReply): void;
+    /** What must be over before it is recorded that its client has gone; null if nothing must. */
+    work: Promise<unknown> | null;
+    /** Whether a fault, or whoever took its connection, records it. */
+    isNoted: boolean;
   }
   interface FastifyContextConfig {
     /** `machines.create` and the like; `console.addFault` and the like for changes that only the console makes. */
@@ -190,10 +190,8 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   app.decorateRequest("about", null);
   app.decorateRequest("sender", null);
   app.decorateRequest("span", null);
-  app.decorate("noteGone", (request, reply) => {
-    const { operation } = request.routeOptions.config;
-    note(options, request, { path: pathOf(request), operation, status: null, ms: reply.elapsedTime });
-  });
+  app.decorateRequest("work", null);
+  app.decorateRequest("isNoted", false);
   const check = authenticate(options);
   const noSuchRoute = refuserOf(app);
   // One hook for all three: Fastify's way from one hook to the next takes longer than their work.
@@ -202,6 +200,7 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
     // Tells the client of a run of Pulumi that it can report its rollouts here (historyRoutes.ts).
     if (request.headers["pulumi-update"] !== undefined && !options.context.history.isOff)
       reply.header("machines-rollouts", rolloutsPath);
+    noteIfGone(options, request, reply);
     done(check(request, reply) ?? (request.is404 ? noSuchRoute(request) : undefined));
   });
   app.addHook("onResponse", (request, reply, done) => {
@@ -280,6 +279,21 @@ export function record(options: AppOptions, request: FastifyRequest, { status, m
   request.about = about;
   note(options, request, { path, operation, status, ms });
   options.seen({ id, operation, method, path, status, ms: rounded(ms) });
+}
+
+/** Records a request whose client has gone before its answer: there is no other record. */
+function noteIfGone(options: AppOptions, request: FastifyRequest, reply: FastifyReply): void {
+  const { operation, unrecorded } = request.routeOptions.config;
+  if (unrecorded) return;
+  const gone = (): void => {
+    if (!request.isNoted)
+      note(options, request, { path: pathOf(request), operation, status: null, ms: reply.elapsedTime });
+  };
+  reply.raw.once("close", () => {
+    if (reply.raw.writableFinished) return;
+    if (request.work) void request.work.then(gone, gone);
+    else gone();
+  });
 }
 
 /** Records that a request was answered, or that its connection was closed. */
@@ -400,8 +414,10 @@ async function handle(
     query: valid.query,
     body: valid.body,
     reply,
-    onDisconnect: () =>
-      note(options, request, { path: pathOf(request), operation: row.id, status: null, ms: reply.elapsedTime }),
+    onDisconnect: () => {
+      request.isNoted = true;
+      note(options, request, { path: pathOf(request), operation: row.id, status: null, ms: reply.elapsedTime });
+    },
   });
   const early = met(options, row, request, valid, "before");
   if (early && (await injectBefore(early, faulted()))) return reply;

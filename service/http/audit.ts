@@ -4,7 +4,7 @@ import { oneLine } from "../../api/printable.ts";
 import type { Note } from "../context.ts";
 import type { LeaseStanding } from "../rules/leases.ts";
 
-/** A request that was answered, or whose connection a fault closed. */
+/** A request that was answered, or whose connection a fault or its client closed. */
 export interface Audited {
   /** Starts at 1 and has no gaps. */
   readonly seq: number;

@@ -80,6 +80,7 @@ export function addTerminals(app: FastifyInstance, context: Context, { isValid, 
         );
       if (isClosing) throw refuse(503, "the service ends");
       void reply.hijack();
+      request.isNoted = true;
       server.handleUpgrade(request.raw, upgrade.socket, upgrade.head, (socket) => {
         const terminal = new Terminal({
           socket,

@@ -188,3 +188,27 @@ test("F47 an entry keeps no more of a URL than it shows", async () => {
   // 45 MB of URLs were requested.
   expect(grown).toBeLessThan(count * 3000);
 });
+
+test("it has a request whose client has gone before its answer, such as a cancelled command", async () => {
+  const { call, url, token, service, machine, machines } = await withApp();
+  const { id } = await machine();
+  const from = service.audit.last;
+  const cancelled = new AbortController();
+  const send = (path: string, body: object) =>
+    fetch(`${url}/v1${machines}/${id}/${path}`, {
+      ...{ method: "POST", body: JSON.stringify(body), headers: { authorization: `Bearer ${token}` } },
+      signal: cancelled.signal,
+    }).catch(() => "gone");
+  const sent = [send("exec", { command: ["sleep", "100"] }), send("exec", { command: ["sleep", "100"], timeout: 50 })];
+  await expect.poll(() => service.context.waits.size).toBe(2);
+  cancelled.abort();
+  expect(await Promise.all(sent)).toEqual(["gone", "gone"]);
+  const entries = () =>
+    service.audit.after(from).map(({ operation, status, tokenName }) => [operation, status, tokenName]);
+  await expect.poll(entries).toEqual([
+    ["machines.exec", null, "first"],
+    ["machines.exec", null, "first"],
+  ]);
+  await call("POST", `${machines}/${id}/exec`, { command: ["true"] });
+  expect(entries().slice(2)).toEqual([["machines.exec", 200, "first"]]);
+});
