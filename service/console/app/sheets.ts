@@ -1,4 +1,4 @@
-// The style sheets of the terminal, under the policy of the page.
+// The styles of the terminal, under the policy of the page.
 
 /**
  * Runs a function of the terminal, which writes its style sheets as text. The policy of the page forbids such elements, but not
@@ -28,4 +28,15 @@ function sheetElement(element: HTMLElement): HTMLElement {
     },
   });
   return element;
+}
+
+/**
+ * Lets the terminal write the colours of a text as an attribute, which the policy of the page forbids: it becomes properties, which
+ * scripts may set.
+ */
+export function allowStylesOfTexts(): void {
+  HTMLSpanElement.prototype.setAttribute = function (this: HTMLSpanElement, name: string, value: string): void {
+    if (name === "style") this.style.cssText = value;
+    else Element.prototype.setAttribute.call(this, name, value);
+  };
 }
