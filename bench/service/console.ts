@@ -1,13 +1,24 @@
 // Measures the console in a browser: `npm run bench:console`. How long its first rows take with 100,000 Machines is compared with
 // ten Machines; how long a change takes to appear, with a client that reads the same answer after each commit. It needs Chromium.
+// `-- --history` measures every view with a long history instead (consoleHistory.ts).
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { provideChromium } from "../../tools/setup/chromium.mjs";
 import { startService } from "../../test/support/startService.ts";
 import { fillWith } from "../../test/console/many.ts";
 import { caller } from "../../test/service/client.ts";
 import { root } from "../workbench.ts";
+import { consoleWithHistory } from "./consoleHistory.ts";
 import { milliseconds, report, run } from "./run.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    history: { type: "boolean", default: false },
+    machines: { type: "string", default: "100000" },
+    entries: { type: "string", default: "1000000" },
+  },
+});
 
 const rounds = 20;
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
@@ -26,7 +37,11 @@ const seenAt = (page: Page): Promise<number> => page.evaluate<number>("window.se
 // The service looks for its page beside its own command.
 process.argv[1] = join(root, "service/main.ts");
 
-void run(["what", "figure", "floor in the same run", "ratio"], async () => {
+const heads = options.history
+  ? ["view", "first rows", "another client waits", "aim"]
+  : ["what", "figure", "floor in the same run", "ratio"];
+
+void run(heads, async () => {
   const { file, reason } = await provideChromium();
   if (file === undefined) throw new Error(reason);
   const browser = await chromium.launch({
@@ -34,7 +49,8 @@ void run(["what", "figure", "floor in the same run", "ratio"], async () => {
     args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
   });
   try {
-    await measure(browser);
+    const sizes = { machines: Number(options.machines), entries: Number(options.entries) };
+    await (options.history ? consoleWithHistory(browser, sizes) : measure(browser));
   } finally {
     await browser.close();
   }

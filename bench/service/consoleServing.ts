@@ -14,7 +14,7 @@ async function change({ url, token }: Local, id: string, value: string): Promise
 }
 
 /** The longest wait of a client that reads a Machine all the time, until `act` is over. */
-async function longestWait(local: Local, id: string, act: () => Promise<unknown>): Promise<number> {
+export async function longestWait(local: Local, id: string, act: () => Promise<unknown>): Promise<number> {
   const over = new AbortController();
   let longest = 0;
   const other = (async () => {

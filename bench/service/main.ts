@@ -3,12 +3,11 @@
 import { Agent, request } from "node:http";
 import fs from "node:fs";
 import { cpus } from "node:os";
-import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
 import { residentMb } from "../processes.ts";
 import { start, stop, type Local } from "./command.ts";
 import { consolePages, consoleStream, consoleViews } from "./consoleServing.ts";
+import { fillMachines } from "./fill.ts";
 import { load, type Rate } from "./load.ts";
 import { data, median, milliseconds, report, run, say } from "./run.ts";
 import { startBare } from "./startBare.ts";
@@ -193,38 +192,9 @@ async function waiting(local: Local, call: Call): Promise<void> {
   );
 }
 
-/** Copies one Machine many times, by SQL: creating them over HTTP would measure something else. */
-function fill(count: number): void {
-  const db = new DatabaseSync(join(data, "service.db"));
-  const columns = (table: string): string[] =>
-    db
-      .prepare(`PRAGMA table_info(${table})`)
-      .all()
-      .map(({ name }) => String(name));
-  const copy = (table: string, replaced: Record<string, string>): string =>
-    `INSERT INTO ${table} SELECT ${columns(table)
-      .map((name) => replaced[name] ?? name)
-      .join(", ")} FROM ${table}`;
-  const hex = (parameter: string): string => `printf('%014x', ${parameter})`;
-  db.exec("BEGIN");
-  const template = db.prepare("SELECT id FROM machines WHERE state = 'started' LIMIT 1").get()?.["id"] as string;
-  const machine = db.prepare(
-    `${copy("machines", { id: hex("?1"), name: "printf('copy-%d', ?1)", updated_at: "updated_at + ?1" })} WHERE id = '${template}'`,
-  );
-  const version = db.prepare(`${copy("machine_versions", { machine: hex("?1") })} WHERE machine = '${template}'`);
-  const events = db.prepare(`${copy("events", { machine: hex("?1") })} WHERE machine = '${template}'`);
-  for (let i = 1; i <= count; i++) {
-    machine.run(i);
-    version.run(i);
-    events.run(i);
-  }
-  db.exec("COMMIT");
-  db.close();
-}
-
 async function holding(id: string): Promise<void> {
   await stop(data);
-  fill(many);
+  fillMachines(many);
   let local: Local | undefined;
   const restart = await milliseconds(async () => (local = await start(data)));
   if (!local) return;
