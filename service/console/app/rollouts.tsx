@@ -1,5 +1,6 @@
 // Rollouts: who changed what in which way, and how it went for each Machine.
 import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import type { Bar as BarOf, Doing } from "../../history/timeline.ts";
 import type { Rollout, RolloutDetail } from "../../history/history.ts";
 import type { RolloutList } from "../types.ts";
@@ -133,9 +134,24 @@ export function MachineRollouts({ app, machine }: Required<Wanted>): JSX.Element
   );
 }
 
+/** Rows that are drawn at first. All of them would take longer than what is in sight. */
+const firstRows = 30;
+
+/** How many rows to draw: a few when there are some to draw, and all right after that. */
+function useMostRows(hasRows: boolean): number | undefined {
+  const [isWhole, setWhole] = useState(false);
+  useEffect(() => {
+    if (!hasRows) return undefined;
+    const drawn = setTimeout(() => setWhole(true));
+    return () => clearTimeout(drawn);
+  }, [hasRows]);
+  return isWhole ? undefined : firstRows;
+}
+
 /** The rollouts of the organization, of one App, or of one Machine, as a table. */
 export function RolloutTable({ text = "", ...wanted }: Wanted & { readonly text?: string }): JSX.Element {
   const { data, error } = useRollouts(wanted);
+  const most = useMostRows(data !== undefined);
   if (!data) return <p class="faint">{error?.status === 404 ? "The service keeps no history." : "Reading …"}</p>;
   const shown = data.rollouts.filter((one) =>
     `${titleOf(one)} ${one.from} ${one.to} ${one.result ?? "under way"} ${one.urn} ${one.tokenName}`
@@ -148,7 +164,7 @@ export function RolloutTable({ text = "", ...wanted }: Wanted & { readonly text?
       label="Rollouts"
       columns={["Result", "What", "Image", "Began", "Took#", "Strategy", "Machines", "By", "Reason"]}
     >
-      {shown.map((one) => (
+      {shown.slice(0, most).map((one) => (
         <tr key={one.id}>
           <td>
             <ResultOf rollout={one} />
@@ -270,6 +286,7 @@ function Axis({ rollout }: { readonly rollout: RolloutDetail }): JSX.Element {
 /** The view of one rollout. */
 export function RolloutPage({ id }: { readonly id: string }): JSX.Element {
   const { data, error } = useLive<RolloutDetail>(`/local/rollouts/${encodeURIComponent(id)}`, ["rollouts"]);
+  const most = useMostRows(data !== undefined);
   if (!data) return <NoView name="Rollout" error={error} />;
   return (
     <>
@@ -315,7 +332,7 @@ export function RolloutPage({ id }: { readonly id: string }): JSX.Element {
                 </tr>
               </thead>
               <tbody>
-                {data.bars.map((bar) => (
+                {data.bars.slice(0, most).map((bar) => (
                   <BarOfMachine key={bar.machine} bar={bar} rollout={data} />
                 ))}
               </tbody>
@@ -330,7 +347,7 @@ export function RolloutPage({ id }: { readonly id: string }): JSX.Element {
         ) : (
           <RequestTable
             label="Requests"
-            requests={data.requests.map((one, seq) => ({ ...one, seq, faults: [], owner: one.token }))}
+            requests={data.requests.slice(0, most).map((one, seq) => ({ ...one, seq, faults: [], owner: one.token }))}
           />
         )}
       </Section>
