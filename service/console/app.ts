@@ -4,7 +4,7 @@ import { appOf } from "../rules/find.ts";
 import { volumeAnswer } from "../rules/volumeAnswer.ts";
 import type { AppRow, VolumeRow } from "../store/rows.ts";
 import { ask, type Asker } from "./ask.ts";
-import type { Work } from "./costly.ts";
+import type { Work } from "../time/costly.ts";
 import type { Some } from "./types.ts";
 
 /** Volumes, addresses and the like that are shown. */

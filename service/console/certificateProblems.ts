@@ -1,7 +1,7 @@
 // Certificates that end soon, have waited for long, or could not be issued.
 import type { Context } from "../context.ts";
 import type { HostnameRow } from "../store/rows.ts";
-import type { Work } from "./costly.ts";
+import type { Work } from "../time/costly.ts";
 import { withoutStop } from "../history/exits.ts";
 import type { AppProblems } from "./problems.ts";
 import type { Problem, ProblemKind } from "./types.ts";

@@ -1,7 +1,7 @@
 // The faults in the console: what is switched on, and which requests it hit.
 import type { Audit } from "../http/audit.ts";
 import { operationsById, type Faults } from "../faults/faults.ts";
-import type { Work } from "./costly.ts";
+import type { Work } from "../time/costly.ts";
 import { logged } from "./requests.ts";
 import type { FaultList, LoggedRequest } from "./types.ts";
 

@@ -2,11 +2,11 @@
 import { fleetTag, phaseTag } from "../../api/fleetTags.ts";
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import { z } from "zod";
-import { count } from "../rules/counts.ts";
+import { checks, count } from "../rules/counts.ts";
 import { machineStates } from "../states/machineStates.ts";
 import type { MachineRow, MachineExtras } from "../store/rows.ts";
 import type { Asker } from "./ask.ts";
-import type { Work } from "./costly.ts";
+import type { Work } from "../time/costly.ts";
 import { inPart, partsOf } from "./parts.ts";
 import { sizeIn } from "./size.ts";
 import { sortedInParts } from "./sorted.ts";
@@ -44,9 +44,6 @@ type Query = z.infer<typeof windowQuery>;
 const fleet = `m.metadata ->> '$."${fleetTag}"'`;
 const phase = `m.metadata ->> '$."${phaseTag}"'`;
 const image = "coalesce(m.brief ->> '$.image', '')";
-
-/** The result of a Machine's checks. One that does not run, or has no checks, has none. */
-export const checks = "iif(m.state = 'started' AND m.has_checks, m.checks, NULL)";
 
 // Those by name are all in one: parts are in the order of their names.
 const sortedBy = { name: "0", region: "m.region", state: "m.state", image, updated: "m.updated_at" } as const;

@@ -3,14 +3,14 @@ import { addressCost, clusterCost, volumeCost } from "../../api/cost.ts";
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import { prices } from "../../api/prices.ts";
 import type { Context } from "../context.ts";
+import { checks } from "../rules/counts.ts";
 import type { Caller } from "../rules/rule.ts";
 import type { MachineState } from "../states/machineStates.ts";
 import type { ClusterRow } from "../store/rows.ts";
 import { version } from "../version.ts";
 import type { Asker } from "./ask.ts";
 import { addCertificates } from "./certificateProblems.ts";
-import type { Work } from "./costly.ts";
-import { checks } from "./machines.ts";
+import type { Work } from "../time/costly.ts";
 import { inPart, partsOf } from "./parts.ts";
 import {
   addMachines,

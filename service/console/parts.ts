@@ -1,6 +1,6 @@
 // Reads the Machines of an App in parts, so that other requests are served in between.
 import type { Store } from "../store/database.ts";
-import type { Work } from "./costly.ts";
+import type { Work } from "../time/costly.ts";
 
 /** Number of Machines in a part. */
 const size = 2000;

@@ -7,7 +7,7 @@ import type { AppRow } from "../store/rows.ts";
 import type { StoreReader } from "../store/readOnlyStore.ts";
 import type { Asker } from "./ask.ts";
 import { compare, type Objects } from "./compare.ts";
-import type { Work } from "./costly.ts";
+import type { Work } from "../time/costly.ts";
 import { partsOf, inPart } from "./parts.ts";
 import type { ComparedPart, Fields, PastPart, PastView } from "./types.ts";
 import { isFor } from "../store/tokens.ts";

@@ -2,13 +2,13 @@
 import type { Context } from "../context.ts";
 import type { ClusterRow, EventRow, MachineRow } from "../store/rows.ts";
 import { capacityIn } from "../rules/capacity.ts";
+import { checks } from "../rules/counts.ts";
 import { askFor, type Asker } from "./ask.ts";
-import type { Work } from "./costly.ts";
+import type { Work } from "../time/costly.ts";
 import { hasFailed } from "../history/exits.ts";
 import { exitOf } from "./eventText.ts";
 import { loopingMs } from "./failure.ts";
 import { failureIn } from "./machine.ts";
-import { checks } from "./machines.ts";
 import { inPart } from "./parts.ts";
 import type { Problem, ProblemKind, Problems } from "./types.ts";
 

@@ -1,7 +1,7 @@
 // The request log: the answered requests of an organization, newest last.
 import type { Audit, Audited } from "../http/audit.ts";
 import type { Asker } from "./ask.ts";
-import type { Work } from "./costly.ts";
+import type { Work } from "../time/costly.ts";
 import type { LoggedRequest, RequestLog } from "./types.ts";
 import { appsParameter, isForAll, onlyApps } from "../store/tokens.ts";
 

@@ -15,7 +15,7 @@ import { appView } from "./app.ts";
 import type { Asker } from "./ask.ts";
 import { Changes } from "./changes.ts";
 import { clusterView } from "./cluster.ts";
-import { Costly, type Work } from "./costly.ts";
+import { Costly, type Work } from "../time/costly.ts";
 import { eventsQuery, sendChanges } from "./events.ts";
 import { faultsView } from "./faultView.ts";
 import { insideView, linesView, machineView, versionView } from "./machine.ts";

@@ -5,7 +5,7 @@ import type { Rollout } from "../history/history.ts";
 import type { Audit } from "../http/audit.ts";
 import { visibleHistory } from "../http/historyRights.ts";
 import type { Asker } from "./ask.ts";
-import type { Work } from "./costly.ts";
+import type { Work } from "../time/costly.ts";
 import { inPart, partsOf } from "./parts.ts";
 import { visibleTo } from "./requests.ts";
 import type { Stacks } from "./stacks.ts";

@@ -1,5 +1,5 @@
 // Sorts long lists without keeping other requests waiting.
-import type { Work } from "./costly.ts";
+import type { Work } from "../time/costly.ts";
 
 /** Number of members that are sorted or merged between two pauses. */
 const size = 2000;

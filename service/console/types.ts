@@ -3,8 +3,11 @@ import type { Rollout } from "../history/history.ts";
 import type { Audited } from "../http/audit.ts";
 import type { Relation, StatementAnswer } from "../runtime/postgresEngine.ts";
 import type { MachineState } from "../states/machineStates.ts";
+import type { Fresh } from "../time/costly.ts";
 import type { machineFields, trafficFields } from "../usage/series.ts";
 import type { Role } from "../store/roles.ts";
+
+export type { Fresh };
 
 /** A topic of changes: the organization, an App, a Machine, a cluster, the request log, the rollouts, or the faults. */
 export type Topic =
@@ -292,11 +295,6 @@ export interface TableList {
   readonly tables: readonly Relation[];
   /** Whether there are more. */
   readonly isMore: boolean;
-}
-
-/** An answer that was expensive: the same question has a fresh one only after that many milliseconds. */
-export interface Fresh {
-  readonly freshIn?: number;
 }
 
 /** Rollouts, newest first, as `GET /local/rollouts` answers them. */

@@ -1,7 +1,7 @@
 // The problems of an organization: the worst first, one by one or grouped, and why.
 import { expect, test } from "vitest";
 import { certificateProblem, type Certified } from "../../../service/console/certificateProblems.ts";
-import { Work } from "../../../service/console/costly.ts";
+import { Work } from "../../../service/time/costly.ts";
 import { overviewOf } from "../../../service/console/overview.ts";
 import { AppProblems, clusterProblems } from "../../../service/console/problems.ts";
 import type { Overview, Problem, Words } from "../../../service/console/types.ts";

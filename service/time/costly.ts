@@ -1,13 +1,17 @@
-// Answers about all Machines of an organization: counting 100,000 rows takes a while, and other requests must not wait for each
-// viewer's count. It is made in pieces, once for all who ask meanwhile, and is remembered until a
-// change and then in proportion to its cost.
-import type { Fresh } from "./types.ts";
+// Answers about all Machines, of an organization or of the service: counting 100,000 rows takes a while, and other requests must not
+// wait for each viewer's count. It is made in pieces, once for all who ask meanwhile, and is remembered until a change and then in
+// proportion to its cost.
+
+/** An answer that was expensive: the same question has a fresh one only after that many milliseconds. */
+export interface Fresh {
+  readonly freshIn?: number;
+}
 
 /** Milliseconds of work between which other requests are served. */
 const pieceMs = 5;
 /** An answer may use this share of the time: one that took 50 ms is counted again after 1 s. */
 const share = 0.05;
-// ASSUMED: answers of the console that took less than 1 ms are never remembered after a change.
+// ASSUMED: answers of the console, and counts for metrics, that took less than 1 ms are never remembered after a change.
 const cheapMs = 1;
 /** Remembered answers, and the members of their lists: a client can ask for a thousand requests of the log in many ways. */
 const mostKept = 100;

@@ -1,7 +1,7 @@
 // Expensive answers of the console: made in pieces, once for all who ask, and remembered in proportion to their cost.
 import { expect, test } from "vitest";
 import fc from "fast-check";
-import { Costly, Work } from "../../../service/console/costly.ts";
+import { Costly, Work } from "../../../service/time/costly.ts";
 import { sortedInParts } from "../../../service/console/sorted.ts";
 
 /** Expensive answers by a clock that stands still until it is moved. */
