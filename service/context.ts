@@ -17,6 +17,7 @@ import type { BoundedCache, RowCache } from "./store/rowCache.ts";
 import type { AppRow, MachineRow } from "./store/rows.ts";
 import type { FairTurns } from "./time/fairTurns.ts";
 import type { Vault } from "./store/vault.ts";
+import type { Counted } from "./watch/byApp.ts";
 
 /** The service as rules see it. */
 export interface Context {
@@ -56,6 +57,8 @@ export interface Context {
   readonly machineRows: BoundedCache<MachineRow>;
   /** Host names at which clients reach the API, in lower case, besides those of this computer. */
   readonly ownNames: ReadonlySet<string>;
+  /** What was counted since the start, for metrics. */
+  readonly counted: Counted;
   /** What was asked, what happened, and rollouts. */
   readonly history: History;
   readonly log: Pick<FastifyBaseLogger, "info" | "warn" | "error">;

@@ -62,6 +62,8 @@ import { openVault } from "./store/vault.ts";
 import { FairTurns } from "./time/fairTurns.ts";
 import { Usage } from "./usage/usage.ts";
 import type { Context } from "./context.ts";
+import { Counted } from "./watch/byApp.ts";
+import type { Measured } from "./watch/exposition.ts";
 
 /** Options of a service; all are optional. */
 export interface ServiceOptions {
@@ -122,8 +124,8 @@ export interface LeadingOptions {
   readonly run: string;
   /** Passes requests to the handler, and returns a server that need not listen. Default: a server of its own. */
   readonly serve?: ((handler: RequestListener) => Server) | undefined;
-  /** Metrics of the member, as text. */
-  readonly metrics?: (() => string) | undefined;
+  /** Metrics of the member. */
+  readonly metrics?: (() => readonly Measured[]) | undefined;
   /** The store at past moments, for the console. */
   readonly past?: Past | undefined;
   /** The history that members share. */
@@ -217,9 +219,11 @@ export function createService(options: ServiceOptions = {}): Service {
     if (options.audit) audit.keep();
     if (mode !== "off") audit.keep(consoleKept);
     const rateLimits = new RateLimits(clock, options.rateLimits ?? "off");
-    const metrics = new Metrics(context, {
+    const metrics = new Metrics({
+      ...{ context, folder, proxy },
       faults: () => faults.met,
       limited: () => rateLimits.limited,
+      loads: () => usage.loads,
       member: leading?.metrics,
     });
     const strict = options.strict ?? false;
@@ -308,6 +312,7 @@ export function createService(options: ServiceOptions = {}): Service {
       await storeUse().catch(useNotStored);
       await leading?.idle?.();
       clearTimeout(giveUp);
+      metrics.close();
       await usage.close();
       await proxy?.close();
       context.timers.disarm();
@@ -418,6 +423,7 @@ function createContext(parts: Parts): Context {
       16 * mi,
     ),
     ownNames: new Set(namesIn(options.allowHosts ?? [])),
+    counted: new Counted(store),
     history,
     log,
     note: (what) => {

@@ -1,5 +1,6 @@
 // Metrics of a member: where it stands, and how large the log is.
-import { metric } from "./metrics.ts";
+import { membersMetrics as of } from "../watch/catalogue.ts";
+import type { Measured } from "../watch/exposition.ts";
 
 /** Where a member stands. */
 export interface MemberNumbers {
@@ -15,28 +16,21 @@ export interface MemberNumbers {
   /** Bytes of the log on the disk of the database. */
   readonly logBytes: number;
   readonly snapshots: number;
+  /** How many members there are, by role. */
+  readonly members: Readonly<Record<string, number>>;
 }
 
-/** The metrics as text. */
-export function memberMetrics(numbers: MemberNumbers): string {
-  const { isLeader, epoch, seq, endSeq, replaced, logBytes, snapshots } = numbers;
-  const metrics = [
-    metric("machines_service_member_leads", "gauge", "1 if this member leads.", [[{}, isLeader ? 1 : 0]]),
-    metric("machines_service_leaderships_total", "counter", "Leaderships so far: each takeover adds one.", [
-      [{}, epoch],
-    ]),
-    metric("machines_service_member_entry", "gauge", "The last entry of the log that this member has.", [[{}, seq]]),
-    metric("machines_service_member_behind", "gauge", "Entries of the log that this member does not have yet.", [
-      [{}, Math.max(0, endSeq - seq)],
-    ]),
-    metric(
-      "machines_service_member_copies_replaced_total",
-      "counter",
-      "Copies that did not fit the log, and were replaced.",
-      [[{}, replaced]],
-    ),
-    metric("machines_service_log_bytes", "gauge", "Size of the log in its database.", [[{}, logBytes]]),
-    metric("machines_service_log_snapshots", "gauge", "Snapshots in the log.", [[{}, snapshots]]),
+/** The metrics of a member. */
+export function memberMetrics(numbers: MemberNumbers): readonly Measured[] {
+  const { isLeader, epoch, seq, endSeq, replaced, logBytes, snapshots, members } = numbers;
+  return [
+    [of.members, Object.entries(members).map(([role, n]) => [{ role }, n])],
+    [of.leads, [[{}, isLeader ? 1 : 0]]],
+    [of.leaderships, [[{}, epoch]]],
+    [of.entry, [[{}, seq]]],
+    [of.behind, [[{}, Math.max(0, endSeq - seq)]]],
+    [of.replaced, [[{}, replaced]]],
+    [of.logBytes, [[{}, logBytes]]],
+    [of.snapshots, [[{}, snapshots]]],
   ];
-  return `${metrics.join("\n")}\n`;
 }

@@ -108,8 +108,9 @@ export function addMetaRoutes(app: FastifyInstance, options: MetaRoutes): void {
   });
 
   // They cover every organization, so they need a token of the first one, which belongs to the operator of the service.
-  app.get("/metrics", ({ caller }, reply) => {
+  app.get("/metrics", async ({ caller }, reply) => {
     if (!isOperator(caller)) throw refuse(403, "unauthorized");
-    return reply.type("text/plain; version=0.0.4; charset=utf-8").send(metrics.text());
+    const text = await metrics.text();
+    return reply.type("text/plain; version=0.0.4; charset=utf-8").send(text);
   });
 }

@@ -274,6 +274,7 @@ export function retry(context: Context, id: string): void {
     request: { restart_count: restarted },
     changes: { restarts: before + 1, restarted, ...(before === 0 ? { retried_from: context.clock.now() } : {}) },
   });
+  context.store.onCommit(() => context.counted.restarted(machine.app));
 }
 
 /**

@@ -8,6 +8,7 @@ import type { Admin } from "../http/admin.ts";
 import { connectionLimits, listenOnLocalhost } from "../http/connections.ts";
 import { bearerToken } from "../http/authenticate.ts";
 import { memberMetrics } from "../http/memberMetrics.ts";
+import { ProcessMetrics } from "../http/processMetrics.ts";
 import { addChangesRoute } from "../http/changesRoute.ts";
 import type { MemberKey } from "../http/memberKey.ts";
 import { memberKeyOf } from "./commandStore.ts";
@@ -27,6 +28,7 @@ import { clearRunning, lockData, writeRunning, type Held, type Running } from ".
 import { MemberCopy, schemaOfCopies, snapshotOf } from "../store/memberCopy.ts";
 import { isOperator, Tokens } from "../store/tokens.ts";
 import { version } from "../version.ts";
+import { linesOf, type Measured } from "../watch/exposition.ts";
 import { withResolvers } from "../withResolvers.ts";
 import { listenProblem } from "./listen.ts";
 import { PastStores } from "./pastStores.ts";
@@ -43,6 +45,8 @@ const lostLeadership = 4;
 const successorMs = 5000;
 // How often a member says where it stands.
 const reportMs = 1000;
+// One that has not said so for this long does not run.
+const seenMs = 3 * reportMs;
 // How often it looks whether a snapshot is due.
 const keepEveryMs = 10_000;
 
@@ -88,7 +92,8 @@ class MemberProcess {
   readonly #followed: FollowedHistory | undefined;
   #proxyPorts: Running["proxy"];
   #repeated: readonly NodeJS.Timeout[] = [];
-  #measured = { endSeq: 0, logBytes: 0, snapshots: 0 };
+  #measured = { endSeq: 0, logBytes: 0, snapshots: 0, members: {} as Readonly<Record<string, number>> };
+  readonly #processMetrics: ProcessMetrics;
   readonly #tokens: Tokens;
   /** Who leads, as the log said last. */
   #said: string | undefined;
@@ -104,6 +109,7 @@ class MemberProcess {
     if (joined.reason !== undefined) this.#onlyFollow(joined.reason);
     this.#copy = new MemberCopy(storeFile(plan.folder));
     this.#tokens = new Tokens(this.#copy);
+    this.#processMetrics = new ProcessMetrics(plan.folder);
     const { runtime = "simulated", store: url = "", keyFile = "" } = plan.options;
     const failed = (error: unknown): void => this.#say("no past moment could be written", { err: String(error) });
     this.#past = new PastStores({ ...{ log: joined.log, url, keyFile, failed }, folder: join(plan.folder, "past") });
@@ -259,13 +265,16 @@ class MemberProcess {
     };
   }
 
-  /** Looks how long the log is, and what it has. */
+  /** Looks how long the log is, what it has, and which members there are. */
   async #measure(): Promise<void> {
-    const { seq: endSeq, size: logBytes, snapshots } = await this.#joined.log.extent();
-    this.#measured = { endSeq, logBytes, snapshots: snapshots.length };
+    const { log } = this.#joined;
+    const [{ seq: endSeq, size: logBytes, snapshots }, all] = await Promise.all([log.extent(), log.members()]);
+    const members: Record<string, number> = { leader: 0, standby: 0, follower: 0 };
+    for (const { role, agoMs } of all) if (agoMs < seenMs) members[role] = (members[role] ?? 0) + 1;
+    this.#measured = { endSeq, logBytes, snapshots: snapshots.length, members };
   }
 
-  #metrics(): string {
+  #metrics(): readonly Measured[] {
     const { epoch = 0 } = this.#membership?.state ?? {};
     const isLeader = this.#created !== undefined;
     const seq = this.#entry;
@@ -275,7 +284,7 @@ class MemberProcess {
   /** Makes a snapshot when one is due. Of the members that follow, the first by address does it, so that the leader need not. */
   async #keep(address: string): Promise<void> {
     const { log } = this.#joined;
-    const standbys = (await log.members()).filter(({ role, agoMs }) => role !== "leader" && agoMs < 3 * reportMs);
+    const standbys = (await log.members()).filter(({ role, agoMs }) => role !== "leader" && agoMs < seenMs);
     const isMine = this.#created ? standbys.length === 0 : standbys[0]?.address === address;
     if (!isMine) return;
     const { folder, keepMs } = this.#plan;
@@ -327,7 +336,7 @@ class MemberProcess {
   async #introduceSuccessor(): Promise<void> {
     const { log } = this.#joined;
     const members = await log.members().catch(() => []);
-    if (!members.some(({ role, agoMs }) => role === "standby" && agoMs < 3 * reportMs)) return;
+    if (!members.some(({ role, agoMs }) => role === "standby" && agoMs < seenMs)) return;
     const until = performance.now() + successorMs;
     while (performance.now() < until) {
       const found = await log.leadership().catch(() => undefined);
@@ -368,18 +377,19 @@ class MemberProcess {
     else if (path === "/readyz") this.#answerReady(response);
     // The leader answers with those of the service, too.
     else if (path === "/metrics" && this.#membership?.state.role === "following")
-      this.#answerMetrics(headers.authorization, response);
+      void this.#answerMetrics(headers.authorization, response);
     else return false;
     return true;
   }
 
-  #answerMetrics(authorization: string | undefined, response: ServerResponse): void {
+  async #answerMetrics(authorization: string | undefined, response: ServerResponse): Promise<void> {
     const token = bearerToken(authorization);
     const bearer = token === undefined ? undefined : this.#tokens.find(token, Date.now());
     if (!bearer) return answerWith(response, 401, JSON.stringify({ error: "Authenticate: token validation error" }));
     if (!isOperator(bearer)) return answerWith(response, 403, JSON.stringify({ error: "unauthorized" }));
+    const metrics = [...(await this.#processMetrics.read()), ...this.#metrics()];
     response.writeHead(200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" });
-    response.end(this.#metrics());
+    response.end([...linesOf(metrics)].join(""));
   }
 
   #answerReady(response: ServerResponse): void {

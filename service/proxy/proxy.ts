@@ -39,7 +39,7 @@ export type ProxyPorts = Readonly<Record<Scheme, number>>;
 /** A proxy in front of Machines. */
 export class Proxy {
   /** The requests that it answered. */
-  readonly traffic = new Traffic();
+  readonly traffic: Traffic;
   readonly #context: Context;
   readonly #authority: LocalAuthority;
   readonly #targets: Targets;
@@ -69,6 +69,9 @@ export class Proxy {
     limits: ProxyLimits = proxyLimits(),
   ) {
     this.#context = context;
+    this.traffic = new Traffic(({ app, status, took }) =>
+      context.counted.answered(app, status, took === undefined ? undefined : took / 1000),
+    );
     this.#kept = new KeptPorts(folder);
     this.#clients = new Clients(limits, context.log);
     this.#budget = new PortBudget(limits.ports, context.log);

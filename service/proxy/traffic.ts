@@ -66,9 +66,16 @@ class Counts {
 export class Traffic {
   /** By App, then by route; that of the empty name has all of the App. */
   #counts = new Map<string, Map<string, Counts>>();
+  readonly #seen: (answered: Answered) => void;
+
+  /** `seen` is called with every answer. */
+  constructor(seen: (answered: Answered) => void = () => {}) {
+    this.#seen = seen;
+  }
 
   add(answered: Answered): void {
     const { app, route } = answered;
+    this.#seen(answered);
     const routes = this.#counts.get(app) ?? new Map<string, Counts>();
     this.#counts.set(app, routes);
     const known = routes.has(route) || routes.size <= mostRoutes;

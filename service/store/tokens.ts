@@ -121,9 +121,12 @@ export function addToken(store: Pick<Access, "get" | "insert">, token: string, g
   return id;
 }
 
+/** The organization of the operator, which exists from the first start. */
+export const operatorOrg = "personal";
+
 /** Whether a token may do what concerns all organizations, such as reading metrics. */
 export const isOperator = ({ slug, apps }: Pick<Bearer, "slug" | "apps">): boolean =>
-  slug === "personal" && apps === null;
+  slug === operatorOrg && apps === null;
 
 /** Whether a token that is for some Apps still has one: they are removed in parts. */
 const hasApp = `(t.of_apps = 0 OR EXISTS

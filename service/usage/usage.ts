@@ -3,6 +3,7 @@ import type { Context } from "../context.ts";
 import { stepMs, type Point } from "../history/points.ts";
 import { clusterOf, findCluster, liveClusters } from "../lifecycle/clusters.ts";
 import type { Traffic } from "../proxy/traffic.ts";
+import type { ServerLoad } from "../runtime/postgresEngine.ts";
 import type { Usage as Read } from "../runtime/runtime.ts";
 import { clusterSeries, machineSeries, measuredSeries, trafficSeries } from "./series.ts";
 
@@ -12,6 +13,8 @@ export class Usage {
   problem: string | undefined;
   /** Whether the engine knows more of Machines than processors and memory. */
   hasNetwork = true;
+  /** What the servers of ready clusters did when they were last measured; undefined for one that did not answer. */
+  loads: ReadonlyMap<string, ServerLoad | undefined> = new Map();
   readonly #context: Context;
   readonly #traffic: Traffic | undefined;
   /** What was read last, by Machine. */
@@ -87,14 +90,18 @@ export class Usage {
     const { postgres } = this.#context;
     if (!postgres.load) return [];
     const points: Point[] = [];
+    const loads = new Map<string, ServerLoad | undefined>();
     for (const id of liveClusters(this.#context)) {
       const row = findCluster(this.#context, id);
+      if (row?.status !== "ready") continue;
       // A server that has just ended is no failure of the others.
-      const load = row?.status === "ready" ? await postgres.load(clusterOf(row)).catch(() => undefined) : undefined;
+      const load = await postgres.load(clusterOf(row)).catch(() => undefined);
+      loads.set(id, load);
       if (!load) continue;
       const { connections, active, most, slow } = load;
       points.push({ series: clusterSeries(id), values: [connections, active, most, slow] });
     }
+    this.loads = loads;
     return points;
   }
 

@@ -1,27 +1,7 @@
 // The health and metrics of the service.
 import { expect, test } from "vitest";
 import { withApp, withStillClock } from "./client.ts";
-
-/** The metrics by name and labels. */
-async function figures({ url, token }: { url: string; token: string }): Promise<ReadonlyMap<string, number>> {
-  const response = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
-  expect([response.status, response.headers.get("content-type")]).toEqual([
-    200,
-    "text/plain; version=0.0.4; charset=utf-8",
-  ]);
-  const lines = (await response.text()).trimEnd().split("\n");
-  const types = lines.filter((line) => line.startsWith("# TYPE ")).map((line) => line.split(" ")[2] ?? "");
-  const samples = lines
-    .filter((line) => !line.startsWith("#"))
-    .map((line) => {
-      const [, name = "", labels = "", value = ""] =
-        /^([a-z_]+)(\{(?:[a-z]+="[^"\n]*",?)+\})? (-?[\d.e+-]+)$/.exec(line) ?? [];
-      expect(types, line).toContain(name.replace(/_(bucket|sum|count)$/, ""));
-      return [`${name}${labels}`, Number(value)] as const;
-    });
-  expect(lines.length).toBe(samples.length + 2 * types.length);
-  return new Map(samples);
-}
+import { figures } from "./watch/figures.ts";
 
 test("requests, Machines, waits, the store, limits and faults are counted", async () => {
   // The clock stands still: the Machine stays in its state, however long the requests take.

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 /** Headings by path prefix, in the order of the page; the first match counts. */
 const areas: readonly (readonly [title: string, ...paths: string[]])[] = [
-  ["Requests", "service/http/", "service/validation/", "service/service.ts"],
+  ["Requests", "service/http/", "service/validation/", "service/watch/", "service/service.ts"],
   ["Names and identifiers", "api/", "service/ids.ts", "service/store/", "service/local/"],
   ["Organizations and Apps", "service/rules/apps.ts", "service/rules/orgs.ts", "service/rules/tokens.ts"],
   ["Objects in paths", "service/rules/find.ts"],

@@ -21,7 +21,7 @@ export const layers = {
     ["states", "crypto"],
     ["replication"],
     ["store"],
-    ["history"],
+    ["history", "watch"],
     ["time"],
     ["runtime"],
     ["context"],

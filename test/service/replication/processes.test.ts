@@ -7,9 +7,11 @@ import { expect, test } from "vitest";
 import { logSchema } from "../../../service/replication/postgresLog.ts";
 import { freePort } from "../../../service/runtime/postgres/server.ts";
 import { storeFile } from "../../../service/store/database.ts";
+import { catalogue } from "../../../service/watch/catalogue.ts";
 import { isThorough } from "../../support/extent.mts";
 import { thoroughTest } from "../../support/thorough.ts";
 import { folder, command, foreground } from "../command.ts";
+import { figures } from "../watch/figures.ts";
 import { serverForTests } from "./serverForTests.ts";
 import { callOf, create, expectEqualCopies, leaderOf, namesAt, serviceOn, standing, type Member } from "./processes.ts";
 
@@ -63,6 +65,16 @@ test("each member has metrics of its own, for the operator's token", async () =>
       },
     });
   expect((await fetch(`${standby.url}/metrics`)).status).toBe(401);
+  const { "several members": ofMembers = {}, "the process": ofProcess = {} } = catalogue;
+  const expected = [...Object.values(ofProcess), ...Object.values(ofMembers)].map(({ name }) => name);
+  for (const member of [leader, standby]) {
+    await expect
+      .poll(async () => (await figures(member)).get('machines_service_members{role="standby"}'))
+      .toBe(standbys.length);
+    const names = [...(await figures(member)).keys()].map((key) => key.replace(/(_bucket|_sum|_count)?(\{.*)?$/, ""));
+    expect([...new Set(names)]).toEqual(expect.arrayContaining(expected));
+    if (member === standby) expect(new Set(names)).toEqual(new Set(expected));
+  }
 });
 
 test("a request that is held at a standby is answered as soon as what it waits for happens", async () => {
