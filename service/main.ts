@@ -14,6 +14,7 @@ import { sentence } from "./commands/sentence.ts";
 import { addSsh } from "./commands/ssh.ts";
 import { addStart, defaultListen } from "./commands/start.ts";
 import { addTokens } from "./commands/tokens.ts";
+import { addWatch } from "./commands/watch.ts";
 import { version } from "./version.ts";
 
 /** A name that begins with what was typed is meant, such as `status` by `stat`, though `start` has fewer differences. */
@@ -56,6 +57,7 @@ async function main(): Promise<void> {
   addData(program);
   addMembers(program);
   addKubernetes(program);
+  addWatch(program);
   tidyEnvironment(program);
   await program.parseAsync();
 }

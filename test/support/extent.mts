@@ -33,7 +33,7 @@ const onlyInAll: readonly string[] = [
     "service/histories/*",
     "service/postgres/{failures,kills,pooler,sideBySide}",
   ],
-  ...["service/replication/{clocks,fullDisk,pooler,upgrade}"],
+  ...["service/replication/{clocks,fullDisk,pooler,upgrade}", "service/watch/prometheus"],
 ];
 
 /** Patterns of the files that are not run now. */

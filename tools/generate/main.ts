@@ -6,6 +6,7 @@ import { main } from "../lib/process.mjs";
 import { sdkGenerator } from "../setup/goProgram.mjs";
 import { pulumiSdkDirs, pulumiSdks } from "./pulumiSdks.ts";
 import { coverage } from "./coverage.ts";
+import { dashboard } from "./dashboard.ts";
 import { examples } from "./examples.ts";
 import { faultsPage, securityPage } from "./faults.ts";
 import { operationsPage } from "./operations.ts";
@@ -21,6 +22,7 @@ import { sdkFiles } from "./sdk.ts";
 import { serviceCoverage } from "./serviceCoverage.ts";
 import { serviceDifferences } from "./serviceDifferences.ts";
 import { missingParts } from "./missing.ts";
+import { watchingPage } from "./watching.ts";
 
 const root = process.cwd();
 const isCheck = process.argv.includes("--check");
@@ -58,6 +60,8 @@ async function generate(): Promise<number> {
   files["docs/coverage.md"] = coverage(root);
   files["docs/service-coverage.md"] = serviceCoverage(root);
   files["docs/service-differences.md"] = serviceDifferences(root);
+  files["docs/watching.md"] = watchingPage(root);
+  files["service/watch/dashboard.json"] = dashboard();
 
   const { program, reason } = await sdkGenerator(process.env);
   if (program === undefined) {

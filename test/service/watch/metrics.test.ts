@@ -248,7 +248,7 @@ test("a token of one App, or of another organization, cannot read names of other
   const { store } = service.context;
   await store.write(() => {
     addToken(store, "of-acme", { slug: "acme", expiresAt: null }, 0);
-    addToken(store, "reader", { slug: "personal", expiresAt: null, readOnly: true }, 0);
+    addToken(store, "reader", { slug: "personal", expiresAt: null, role: "read" }, 0);
   });
   const status = async (of: string) =>
     (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${of}` } })).status;
