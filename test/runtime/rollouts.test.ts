@@ -173,7 +173,9 @@ describe.runIf(hasEngine && hasBrowser)("the course of a rollout on containers",
     await each(old, "destroyed");
     // Its restart policy starts each again until the fleet gives up.
     for (const name of old)
-      await page.getByRole("row", { name: new RegExp(`^${name} .*Exited with code 1; last words: crashing`) }).waitFor();
+      await page
+        .getByRole("row", { name: new RegExp(`^${name} .*Exited with code 1; last words: crashing`) })
+        .waitFor();
     const back = await courses(page);
     for (const name of old) expect(back[name]).toMatch(/^updating, starting, .*destroying, destroyed$/);
   });
