@@ -14,6 +14,7 @@ import { sentence } from "./commands/sentence.ts";
 import { addSsh } from "./commands/ssh.ts";
 import { addStart, defaultListen } from "./commands/start.ts";
 import { addTokens } from "./commands/tokens.ts";
+import { addTrusts } from "./commands/trusts.ts";
 import { addWatch } from "./commands/watch.ts";
 import { version } from "./version.ts";
 
@@ -54,6 +55,7 @@ async function main(): Promise<void> {
   addSsh(program);
   addHistory(program);
   addTokens(program);
+  addTrusts(program);
   addData(program);
   addMembers(program);
   addKubernetes(program);

@@ -32,6 +32,7 @@ import type { Changes } from "./console/changes.ts";
 import { sendPage } from "./console/page.ts";
 import type { Past } from "./console/past.ts";
 import { addConsole } from "./console/routes.ts";
+import { addExchangeRoute } from "./http/exchangeRoute.ts";
 import { addHistoryRoutes } from "./http/historyRoutes.ts";
 import { addLocalRoutes } from "./http/localRoutes.ts";
 import { addTerminals } from "./http/terminals.ts";
@@ -268,6 +269,7 @@ export function createService(options: ServiceOptions = {}): Service {
     addLocalRoutes(app, context, proxy, isValid);
     addTerminals(app, context, { isValid, record: (request, noted) => record(appOptions, request, noted) });
     addHistoryRoutes(app, context);
+    addExchangeRoute(app, context, tokens);
     const changes: Changes | undefined =
       sessions &&
       addConsole(app, {

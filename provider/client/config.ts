@@ -1,5 +1,6 @@
 // Provider configuration: stack configuration first, then MACHINES_* variables. Checked before anything is sent.
 import { MachinesError } from "./errors.ts";
+import { identityIn, type IdentitySource } from "./identity.ts";
 
 /** How many Machines of an App a run may interrupt at a time: a number, or a share of all in percent. */
 export type MaxUnavailable = { readonly machines: number } | { readonly percent: number };
@@ -12,6 +13,8 @@ export interface Config {
   readonly token: string | undefined;
   /** The source of the token, for messages. */
   readonly tokenSource: string;
+  /** Where the run of CI has its identity token, which takes the place of an access token; undefined if it needs none. */
+  readonly identity: IdentitySource | undefined;
   /** Slug of the organization in which Apps are created. */
   readonly organization: string;
   /** Name of the header with a lease's nonce. */
@@ -54,6 +57,13 @@ export const configKeys = {
     environment: "MACHINES_TOKEN",
     secret: true,
     type: "string",
+  },
+  identity: {
+    description:
+      "How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never.",
+    environment: "MACHINES_IDENTITY",
+    type: "string",
+    default: "auto",
   },
   organization: {
     description:
@@ -160,8 +170,15 @@ export function readConfig(
   };
   const endpoint = readEndpoint(text("endpoint"));
   const token = text("token");
-  if (token.value === undefined && endpoint !== "local") {
-    wrong("no access token: set it with `pulumi config set --secret machines:token` or in MACHINES_TOKEN");
+  const signsIn = text("identity");
+  if (!["auto", "off", undefined].includes(signsIn.value))
+    wrong(`${signsIn.source}: got ${JSON.stringify(signsIn.value)}; must be auto or off`);
+  const isNeeded = token.value === undefined && endpoint !== "local";
+  const identity = isNeeded && signsIn.value !== "off" ? identityIn(env) : undefined;
+  if (isNeeded && identity === undefined) {
+    wrong(
+      "no access token: set it with `pulumi config set --secret machines:token` or in MACHINES_TOKEN; in GitHub Actions, `permissions: id-token: write` needs no stored one",
+    );
   }
   if (token.value !== undefined && !/^[\u0021-\u007e]+( [\u0021-\u007e]+)*$/.test(token.value)) {
     wrong(
@@ -177,7 +194,9 @@ export function readConfig(
   return {
     endpoint,
     token: token.value,
-    tokenSource: token.value === undefined ? "the embedded service" : token.source,
+    tokenSource:
+      token.value !== undefined ? token.source : identity ? "this workflow's identity" : "the embedded service",
+    identity,
     organization,
     leaseHeader: header,
     retries: integer("retries", 0, 20),
@@ -216,8 +235,12 @@ const ownHost =
   /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1?\]|\[::ffff:7f[\da-f]{2}:[\da-f]{1,4}\])$/;
 
 /** The warning if the token would be sent unencrypted to another computer. */
-export function exposureOf({ endpoint, token, tokenSource }: Config): string | undefined {
-  if (token === undefined || !endpoint.startsWith("http://") || ownHost.test(new URL(endpoint).hostname))
+export function exposureOf({ endpoint, token, identity, tokenSource }: Config): string | undefined {
+  if (
+    (token === undefined && identity === undefined) ||
+    !endpoint.startsWith("http://") ||
+    ownHost.test(new URL(endpoint).hostname)
+  )
     return undefined;
   return `the token from ${tokenSource} goes to ${endpoint} unencrypted: everyone on the network path can read and use it. Set an endpoint that begins with https://`;
 }

@@ -3,6 +3,7 @@ import { exposureOf, type Config } from "./config.ts";
 import { createApi, type Api } from "./api.ts";
 import type { ClientParts } from "./handler.ts";
 import { systemClock } from "./clock.ts";
+import { identityTokens } from "./identity.ts";
 import { startLocal, type LocalAccess } from "./localService.ts";
 import { newConnection, type Connection } from "./session.ts";
 import { httpTransport } from "./transport.ts";
@@ -34,7 +35,11 @@ export function newClient(config: Config, warn: (message: string) => void): Api 
   return createApi(known.parts, known.connection);
 }
 
-function connector({ endpoint, token }: Config): ClientParts["connect"] {
+function connector({ endpoint, token, identity }: Config): ClientParts["connect"] {
+  if (token === undefined && identity !== undefined) {
+    const current = identityTokens({ endpoint, source: identity, env: process.env, clock: systemClock });
+    return async () => ({ url: endpoint, token: await current() });
+  }
   if (endpoint !== "local") return () => Promise.resolve({ url: endpoint, token: token ?? "" });
   let running: Promise<LocalAccess> | undefined;
   return () => {

@@ -4,6 +4,7 @@ import { readConfig, type Config } from "./config.ts";
 import { MachinesError } from "./errors.ts";
 import { byGroup, type Api, type Methods } from "./api.ts";
 import { newClient } from "./connect.ts";
+import { identityIn } from "./identity.ts";
 
 /**
  * Options of a client. Omitted options come from the environment, as for the provider (`MACHINES_ENDPOINT`,
@@ -61,7 +62,7 @@ export function createClient(options: ClientOptions = {}): Client {
   if (!given.get("endpoint") && !env["MACHINES_ENDPOINT"])
     throw missing("endpoint", "give createClient an `endpoint`, or set MACHINES_ENDPOINT");
   const isLocal = (given.get("endpoint") || env["MACHINES_ENDPOINT"]) === "local";
-  if (!isLocal && !given.get("token") && !env["MACHINES_TOKEN"])
+  if (!isLocal && !given.get("token") && !env["MACHINES_TOKEN"] && !identityIn(env))
     throw missing("access token", "give createClient a `token`, or set MACHINES_TOKEN");
   const config = configOf((key) => given.get(key));
   return clientOf(newClient(given.get("token") ? { ...config, tokenSource: "createClient" } : config, onWarning));

@@ -37,6 +37,7 @@ export class Provider extends pulumi.ProviderResource {
             resourceInputs["allowMissingApps"] = pulumi.output(args?.allowMissingApps).apply(JSON.stringify);
             resourceInputs["endpoint"] = args?.endpoint;
             resourceInputs["fleetViews"] = pulumi.output(args?.fleetViews).apply(JSON.stringify);
+            resourceInputs["identity"] = args?.identity;
             resourceInputs["leaseHeader"] = args?.leaseHeader;
             resourceInputs["maxUnavailable"] = args?.maxUnavailable;
             resourceInputs["minHealthySeconds"] = pulumi.output(args?.minHealthySeconds).apply(JSON.stringify);
@@ -68,6 +69,10 @@ export interface ProviderArgs {
      * Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`. Environment: `MACHINES_FLEET_VIEWS`. Default: `false`.
      */
     fleetViews?: pulumi.Input<boolean | undefined>;
+    /**
+     * How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+     */
+    identity?: pulumi.Input<string | undefined>;
     /**
      * Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
      */

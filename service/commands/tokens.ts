@@ -44,7 +44,7 @@ interface CreateFlags extends Flags {
 }
 
 /** Changes the store of a data folder; an error rolls the change back. */
-async function withStore<T>(command: Command, use: (store: Store) => T): Promise<T> {
+export async function withStore<T>(command: Command, use: (store: Store) => T): Promise<T> {
   const store = commandStore(dataFolder(command.optsWithGlobals<Flags>().data));
   try {
     return await store.write(() => use(store));

@@ -8,6 +8,3 @@ export type Role = (typeof roles)[number];
 
 /** Whether a role has the rights of another. */
 export const hasRole = (role: Role, needed: Role): boolean => roles.indexOf(role) >= roles.indexOf(needed);
-
-/** The lower of two roles. */
-export const lowerRole = (one: Role, other: Role): Role => (hasRole(one, other) ? other : one);

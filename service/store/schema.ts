@@ -214,7 +214,7 @@ export const migrations: readonly string[] = [
   CREATE TABLE trusts (
     id TEXT PRIMARY KEY NOT NULL, org INTEGER NOT NULL REFERENCES orgs(id), name TEXT NOT NULL, issuer TEXT NOT NULL,
     audience TEXT NOT NULL, claims TEXT NOT NULL, role TEXT NOT NULL, network TEXT, of_apps INTEGER NOT NULL,
-    lifetime_ms INTEGER NOT NULL, is_reusable INTEGER NOT NULL, created_at INTEGER NOT NULL, used_at INTEGER
+    is_reusable INTEGER NOT NULL, created_at INTEGER NOT NULL, used_at INTEGER
   ) WITHOUT ROWID;
   CREATE TABLE trust_apps (
     trust TEXT NOT NULL REFERENCES trusts(id) ON DELETE CASCADE, app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE,

@@ -249,8 +249,9 @@ export class Tokens {
       hashed,
     );
     if (!row || !isSame(row.hash, hashed)) return undefined;
-    const { hash: found, of_apps, ...rest } = row;
-    return { ...rest, id: found.slice(0, idLength), apps: this.#appsOf(hashed, row) };
+    const { name, org, slug, owner, network, role, expiresAt } = row;
+    const id = row.hash.slice(0, idLength);
+    return { id, name, org, slug, owner, network, role, expiresAt, apps: this.#appsOf(hashed, row) };
   }
 
   #appsOf(hashed: string, { of_apps, network, org }: TokenRow): ReadonlySet<string> | null {

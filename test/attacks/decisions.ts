@@ -77,6 +77,8 @@ const routes: Readonly<Record<string, readonly string[]>> = {
     ...["GET /console/assets", "GET /console/assets/*", "GET /console/assets/:file"],
     // They open the session of the secret in the body, and remove the cookie of a browser.
     ...["POST /console/session", "DELETE /console/session"],
+    // It gives a token for an identity token.
+    "POST /local/tokens/exchange",
   ],
   "holder read": [
     ...["GET /console/session", "GET /console/events", "GET /local/rollouts", "GET /local/history"],

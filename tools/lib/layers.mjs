@@ -27,7 +27,7 @@ export const layers = {
     ["context"],
     ["lifecycle"],
     ["rules", "proxy"],
-    ["faults", "hosts", "usage", "validation"],
+    ["faults", "hosts", "identity", "usage", "validation"],
     ["openapi"],
     ["http"],
     ["console"],

@@ -41,6 +41,17 @@ Object.defineProperty(exports, "fleetViews", {
 });
 
 /**
+ * How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never.
+ */
+export declare const identity: string;
+Object.defineProperty(exports, "identity", {
+    get() {
+        return __config.get("identity") ?? (utilities.getEnv("MACHINES_IDENTITY") || "auto");
+    },
+    enumerable: true,
+});
+
+/**
  * Name of the header that carries a lease's nonce. Some platforms use another name.
  */
 export declare const leaseHeader: string;

@@ -22,6 +22,7 @@ class ProviderArgs:
                  allow_missing_apps: pulumi.Input[Optional[_builtins.bool]] = None,
                  endpoint: pulumi.Input[Optional[_builtins.str]] = None,
                  fleet_views: pulumi.Input[Optional[_builtins.bool]] = None,
+                 identity: pulumi.Input[Optional[_builtins.str]] = None,
                  lease_header: pulumi.Input[Optional[_builtins.str]] = None,
                  max_unavailable: pulumi.Input[Optional[_builtins.str]] = None,
                  min_healthy_seconds: pulumi.Input[Optional[_builtins.int]] = None,
@@ -36,6 +37,7 @@ class ProviderArgs:
         :param pulumi.Input[_builtins.bool] allow_missing_apps: Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
         :param pulumi.Input[_builtins.str] endpoint: Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
         :param pulumi.Input[_builtins.bool] fleet_views: Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`. Environment: `MACHINES_FLEET_VIEWS`. Default: `false`.
+        :param pulumi.Input[_builtins.str] identity: How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
         :param pulumi.Input[_builtins.str] lease_header: Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
         :param pulumi.Input[_builtins.str] max_unavailable: How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
         :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine's own `minHealthySeconds` takes precedence. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
@@ -51,6 +53,8 @@ class ProviderArgs:
             pulumi.set(__self__, "endpoint", endpoint)
         if fleet_views is not None:
             pulumi.set(__self__, "fleet_views", fleet_views)
+        if identity is not None:
+            pulumi.set(__self__, "identity", identity)
         if lease_header is not None:
             pulumi.set(__self__, "lease_header", lease_header)
         if max_unavailable is not None:
@@ -103,6 +107,18 @@ class ProviderArgs:
     @fleet_views.setter
     def fleet_views(self, value: pulumi.Input[Optional[_builtins.bool]]):
         pulumi.set(self, "fleet_views", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def identity(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+        """
+        return pulumi.get(self, "identity")
+
+    @identity.setter
+    def identity(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "identity", value)
 
     @_builtins.property
     @pulumi.getter(name="leaseHeader")
@@ -210,6 +226,7 @@ class Provider(pulumi.ProviderResource):
                  allow_missing_apps: pulumi.Input[Optional[_builtins.bool]] = None,
                  endpoint: pulumi.Input[Optional[_builtins.str]] = None,
                  fleet_views: pulumi.Input[Optional[_builtins.bool]] = None,
+                 identity: pulumi.Input[Optional[_builtins.str]] = None,
                  lease_header: pulumi.Input[Optional[_builtins.str]] = None,
                  max_unavailable: pulumi.Input[Optional[_builtins.str]] = None,
                  min_healthy_seconds: pulumi.Input[Optional[_builtins.int]] = None,
@@ -227,6 +244,7 @@ class Provider(pulumi.ProviderResource):
         :param pulumi.Input[_builtins.bool] allow_missing_apps: Forgets objects whose App is gone, even if no App of the run is found. Set it for one run only, after you have checked the endpoint and the organization. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
         :param pulumi.Input[_builtins.str] endpoint: Base URL of the Machines Control Service, or `local` for the embedded one, whose data is in the folder that `MACHINES_SERVICE_DATA` names. Environment: `MACHINES_ENDPOINT`.
         :param pulumi.Input[_builtins.bool] fleet_views: Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`. Environment: `MACHINES_FLEET_VIEWS`. Default: `false`.
+        :param pulumi.Input[_builtins.str] identity: How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
         :param pulumi.Input[_builtins.str] lease_header: Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
         :param pulumi.Input[_builtins.str] max_unavailable: How many Machines of an App an `up` may interrupt at a time: a number, or a percentage such as `25%`; at least one. A third when left out. `100%` updates all at once. Environment: `MACHINES_MAX_UNAVAILABLE`.
         :param pulumi.Input[_builtins.int] min_healthy_seconds: Seconds that a Machine must keep running after its start if `up` does not wait for its checks, 0 to 3600. A Machine's own `minHealthySeconds` takes precedence. Environment: `MACHINES_MIN_HEALTHY_SECONDS`. Default: `3`.
@@ -263,6 +281,7 @@ class Provider(pulumi.ProviderResource):
                  allow_missing_apps: pulumi.Input[Optional[_builtins.bool]] = None,
                  endpoint: pulumi.Input[Optional[_builtins.str]] = None,
                  fleet_views: pulumi.Input[Optional[_builtins.bool]] = None,
+                 identity: pulumi.Input[Optional[_builtins.str]] = None,
                  lease_header: pulumi.Input[Optional[_builtins.str]] = None,
                  max_unavailable: pulumi.Input[Optional[_builtins.str]] = None,
                  min_healthy_seconds: pulumi.Input[Optional[_builtins.int]] = None,
@@ -283,6 +302,7 @@ class Provider(pulumi.ProviderResource):
             __props__.__dict__["allow_missing_apps"] = pulumi.Output.from_input(allow_missing_apps).apply(pulumi.runtime.to_json) if allow_missing_apps is not None else None
             __props__.__dict__["endpoint"] = endpoint
             __props__.__dict__["fleet_views"] = pulumi.Output.from_input(fleet_views).apply(pulumi.runtime.to_json) if fleet_views is not None else None
+            __props__.__dict__["identity"] = identity
             __props__.__dict__["lease_header"] = lease_header
             __props__.__dict__["max_unavailable"] = max_unavailable
             __props__.__dict__["min_healthy_seconds"] = pulumi.Output.from_input(min_healthy_seconds).apply(pulumi.runtime.to_json) if min_healthy_seconds is not None else None

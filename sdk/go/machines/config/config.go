@@ -50,6 +50,19 @@ func GetFleetViews(ctx *pulumi.Context) bool {
 	return value
 }
 
+// How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never.
+func GetIdentity(ctx *pulumi.Context) string {
+	v, err := config.Try(ctx, "machines:identity")
+	if err == nil {
+		return v
+	}
+	var value string
+	if d := internal.GetEnvOrDefault("auto", nil, "MACHINES_IDENTITY"); d != nil {
+		value = d.(string)
+	}
+	return value
+}
+
 // Name of the header that carries a lease's nonce. Some platforms use another name.
 func GetLeaseHeader(ctx *pulumi.Context) string {
 	v, err := config.Try(ctx, "machines:leaseHeader")

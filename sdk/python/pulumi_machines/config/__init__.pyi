@@ -29,6 +29,11 @@ fleetViews: bool
 Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`.
 """
 
+identity: str
+"""
+How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never.
+"""
+
 leaseHeader: str
 """
 Name of the header that carries a lease's nonce. Some platforms use another name.

@@ -42,6 +42,13 @@ class _ExportableConfig(types.ModuleType):
         return __config__.get_bool('fleetViews') or (_utilities.get_env_bool('MACHINES_FLEET_VIEWS') or False)
 
     @_builtins.property
+    def identity(self) -> str:
+        """
+        How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never.
+        """
+        return __config__.get('identity') or (_utilities.get_env('MACHINES_IDENTITY') or 'auto')
+
+    @_builtins.property
     def lease_header(self) -> str:
         """
         Name of the header that carries a lease's nonce. Some platforms use another name.

@@ -34,6 +34,13 @@ public final class Config {
         return Codegen.booleanProp("fleetViews").config(config).env("MACHINES_FLEET_VIEWS").def(false).get();
     }
 /**
+ * How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never.
+ * 
+ */
+    public Optional<String> identity() {
+        return Codegen.stringProp("identity").config(config).env("MACHINES_IDENTITY").def("auto").get();
+    }
+/**
  * Name of the header that carries a lease&#39;s nonce. Some platforms use another name.
  * 
  */

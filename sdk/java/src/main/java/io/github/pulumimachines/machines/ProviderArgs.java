@@ -63,6 +63,21 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
+     * How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+     * 
+     */
+    @Import(name="identity")
+    private @Nullable Output<String> identity;
+
+    /**
+     * @return How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+     * 
+     */
+    public Optional<Output<String>> identity() {
+        return Optional.ofNullable(this.identity);
+    }
+
+    /**
      * Name of the header that carries a lease&#39;s nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
      * 
      */
@@ -188,6 +203,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         this.allowMissingApps = $.allowMissingApps;
         this.endpoint = $.endpoint;
         this.fleetViews = $.fleetViews;
+        this.identity = $.identity;
         this.leaseHeader = $.leaseHeader;
         this.maxUnavailable = $.maxUnavailable;
         this.minHealthySeconds = $.minHealthySeconds;
@@ -277,6 +293,27 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
          */
         public Builder fleetViews(Boolean fleetViews) {
             return fleetViews(Output.of(fleetViews));
+        }
+
+        /**
+         * @param identity How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder identity(@Nullable Output<String> identity) {
+            $.identity = identity;
+            return this;
+        }
+
+        /**
+         * @param identity How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+         * 
+         * @return builder
+         * 
+         */
+        public Builder identity(String identity) {
+            return identity(Output.of(identity));
         }
 
         /**

@@ -1,0 +1,122 @@
+// Signs a run of CI in with the identity token of its workflow, which the service exchanges for a token of 15 minutes
+// (docs/service.md#workflows-without-a-stored-secret). Nothing is stored.
+import type { Clock } from "./clock.ts";
+import { MachinesError } from "./errors.ts";
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** What runs the workflow: GitHub Actions, or one that puts the token into a variable, such as GitLab. */
+export type IdentitySource = "github" | "variable";
+
+/** Name of the variable with an identity token. */
+export const identityVariable = "MACHINES_ID_TOKEN";
+
+/** Where an identity token can be had; undefined outside of CI, or if the workflow may not have one. */
+export const identityIn = (env: Env): IdentitySource | undefined =>
+  env["ACTIONS_ID_TOKEN_REQUEST_URL"] && env["ACTIONS_ID_TOKEN_REQUEST_TOKEN"]
+    ? "github"
+    : env[identityVariable]
+      ? "variable"
+      : undefined;
+
+/** What exchanges identity tokens. */
+export interface IdentityOptions {
+  readonly endpoint: string;
+  readonly source: IdentitySource;
+  readonly env: Env;
+  readonly clock: Pick<Clock, "now" | "sleep">;
+}
+
+/** A token is used for that many milliseconds; it is valid for five minutes longer, so that no request begins with one that ends. */
+const usedMs = 10 * 60_000;
+const patienceMs = 30_000;
+const pauses = [1000, 3000, 9000] as const;
+
+const failed = (message: string, cause?: unknown): MachinesError =>
+  new MachinesError("configuration", message, cause === undefined ? {} : { cause });
+
+/** A failure that may be over in a moment. */
+class Passing extends Error {}
+
+async function answerOf(url: string, init: RequestInit): Promise<{ readonly status: number; readonly body: unknown }> {
+  let answer: Response;
+  try {
+    answer = await fetch(url, { ...init, redirect: "error", signal: AbortSignal.timeout(patienceMs) });
+  } catch (error) {
+    throw new Passing(error instanceof Error ? error.message : String(error));
+  }
+  const text = await answer.text().catch(() => "");
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    body = undefined;
+  }
+  if (answer.status >= 500 || answer.status === 429) throw new Passing(`it answered ${answer.status}`);
+  return { status: answer.status, body };
+}
+
+const textIn = (body: unknown, name: string): string | undefined => {
+  const value = (body as Readonly<Record<string, unknown>> | null | undefined)?.[name];
+  return typeof value === "string" && value !== "" ? value : undefined;
+};
+
+/** The identity token of the workflow, for this service alone. */
+async function identityToken({ source, env, endpoint }: IdentityOptions): Promise<string> {
+  if (source === "variable") return env[identityVariable] ?? "";
+  const url = new URL(env["ACTIONS_ID_TOKEN_REQUEST_URL"] ?? "");
+  url.searchParams.set("audience", new URL(endpoint).origin);
+  const authorization = `Bearer ${env["ACTIONS_ID_TOKEN_REQUEST_TOKEN"]}`;
+  const { status, body } = await answerOf(url.href, { headers: { authorization, accept: "application/json" } });
+  const token = textIn(body, "value");
+  if (token === undefined) throw failed(`GitHub Actions gave no identity token: it answered ${status}`);
+  return token;
+}
+
+/** One exchange. An answer that was lost cannot be had again: the next try begins with another identity token. */
+async function exchanged(options: IdentityOptions): Promise<string> {
+  const identity_token = await identityToken(options);
+  const { status, body } = await answerOf(`${options.endpoint}/local/tokens/exchange`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "user-agent": "pulumi-machines" },
+    body: JSON.stringify({ identity_token }),
+  });
+  const token = textIn(body, "token");
+  if (status === 201 && token !== undefined) return token;
+  const why = textIn(body, "error")?.replaceAll(identity_token, "[token]") ?? "no reason is known";
+  throw failed(
+    status === 404
+      ? `${options.endpoint} exchanges no identity tokens; set an access token in MACHINES_TOKEN`
+      : `${options.endpoint} refuses the identity token of this workflow: ${why}. \`machines-service trust list\` shows which it accepts.`,
+  );
+}
+
+/** Gives the token of the run, and another one before it ends. */
+export function identityTokens(options: IdentityOptions): () => Promise<string> {
+  const { clock } = options;
+  let current: { readonly token: Promise<string>; readonly at: number } | undefined;
+  const withRetries = async (): Promise<string> => {
+    for (let tries = 0; ; tries++)
+      try {
+        return await exchanged(options);
+      } catch (error) {
+        if (!(error instanceof Passing)) throw error;
+        const pause = pauses[tries];
+        if (pause === undefined)
+          throw failed(
+            `this workflow cannot sign in at ${options.endpoint} with its identity token: ${error.message}`,
+            error,
+          );
+        await clock.sleep(pause);
+      }
+  };
+  return () => {
+    if (current && clock.now() - current.at < usedMs) return current.token;
+    const made = { token: withRetries(), at: clock.now() };
+    current = made;
+    made.token.catch(() => {
+      if (current === made) current = undefined;
+    });
+    return made.token;
+  };
+}

@@ -1,0 +1,164 @@
+// The command trust: workflows that get a token for their identity token. It works on the store directly, also while the service runs.
+import { InvalidArgumentError, Option, type Command } from "commander";
+import { createIds, systemRandom } from "../ids.ts";
+import { isIssuerUrl } from "../identity/issuerKeys.ts";
+import { findRunning } from "../local/daemon.ts";
+import { dataFolder } from "../local/options.ts";
+import { Problem } from "../local/problem.ts";
+import { ownCommand } from "../ownCommand.ts";
+import { roles, type Role } from "../store/roles.ts";
+import type { Store } from "../store/database.ts";
+import { addTrust, listTrusts, removeTrust, type Claims } from "../store/trusts.ts";
+import { rfc3339 } from "../time/clock.ts";
+import { print, printJson, printTable } from "./print.ts";
+import { forText, scopeOf, withStore } from "./tokens.ts";
+
+interface Flags {
+  readonly data?: string;
+  readonly json?: true;
+}
+
+interface AddFlags extends Flags {
+  readonly issuer: string;
+  readonly repository?: string;
+  readonly project?: string;
+  readonly branch?: string;
+  readonly environment?: string;
+  readonly claim?: readonly (readonly [string, string])[];
+  readonly audience?: string;
+  readonly reusable?: true;
+  readonly org?: string;
+  readonly app?: readonly string[];
+  readonly network?: string;
+  readonly role: Role;
+  readonly name?: string;
+}
+
+/** Issuers by a short name. */
+const issuers: Readonly<Record<string, string>> = {
+  github: "https://token.actions.githubusercontent.com",
+  gitlab: "https://gitlab.com",
+};
+
+/** Claims of which one must be given: without them, everyone who has an account at the issuer would be trusted. */
+const identifying = ["repository", "repository_id", "project_path", "project_id", "sub"];
+
+function issuerOf(text: string): string {
+  const issuer = issuers[text] ?? text;
+  if (!isIssuerUrl(issuer))
+    throw new InvalidArgumentError('It must be "github", "gitlab", or an address that begins with https://.');
+  return issuer;
+}
+
+function audienceOf(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol)) throw new InvalidArgumentError("It must be the address of the service.");
+  return url.origin;
+}
+
+function claimOf(text: string, before: readonly (readonly [string, string])[] = []) {
+  const [, name, value] = /^(\w{1,100})=(.{1,500})$/.exec(text) ?? [];
+  if (name === undefined || value === undefined)
+    throw new InvalidArgumentError("It must be NAME=VALUE, such as ref_protected=true.");
+  return [...before, [name, value] as const];
+}
+
+/** The claims that options ask for. Throws a Problem if they do not say whose workflow it is. */
+function claimsOf({ repository, project, branch, environment, claim = [] }: AddFlags): Claims {
+  if (repository !== undefined && project !== undefined) throw new Problem("give --repository or --project, not both");
+  if (branch !== undefined && repository === undefined && project === undefined)
+    throw new Problem("--branch needs --repository or --project");
+  const claims: Record<string, string> = {
+    ...(repository === undefined ? {} : { repository }),
+    ...(project === undefined ? {} : { project_path: project }),
+    ...(branch === undefined
+      ? {}
+      : { ref: project === undefined ? `refs/heads/${branch}` : branch, ref_type: "branch" }),
+    ...(environment === undefined ? {} : { environment }),
+    ...Object.fromEntries(claim),
+  };
+  if (!identifying.some((name) => Object.hasOwn(claims, name)))
+    throw new Problem(
+      "say whose workflow it is, with --repository (GitHub), --project (GitLab), or --claim sub=…; otherwise everyone at the issuer is trusted",
+    );
+  return claims;
+}
+
+async function add(_: AddFlags, command: Command): Promise<void> {
+  const flags = command.optsWithGlobals<AddFlags>();
+  const folder = dataFolder(flags.data);
+  const claims = claimsOf(flags);
+  const running = flags.audience ?? findRunning(folder)?.url;
+  if (running === undefined)
+    throw new Problem("machines-service is not running; give the address that programs use with --audience");
+  const id = createIds(systemRandom()).accessToken().slice(-12).toLowerCase();
+  const { issuer, role, reusable } = flags;
+  const name = flags.name ?? claims["repository"] ?? claims["project_path"] ?? issuer;
+  const audience = new URL(running).origin;
+  await withStore(command, (store: Store) => {
+    const scope = scopeOf(store, flags, folder);
+    addTrust(store, id, { ...scope, name, issuer, audience, claims, role, isReusable: reusable === true }, Date.now());
+  });
+  if (flags.json) return printJson({ id, issuer, audience, claims, role });
+  print(`trust ${id}: identity tokens of ${issuer} for ${audience} with ${claimText(claims)} get the role ${role}`);
+}
+
+const claimText = (claims: Claims): string =>
+  Object.entries(claims)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(" ");
+
+async function list(_: Flags, command: Command): Promise<void> {
+  const trusts = await withStore(command, (store) => listTrusts(store));
+  const shown = trusts.map(({ created_at, used_at, ...trust }) => ({
+    ...trust,
+    created_at: rfc3339(created_at),
+    used_at: used_at === null ? null : rfc3339(used_at),
+  }));
+  if (command.optsWithGlobals<Flags>().json) return printJson(shown);
+  printTable(
+    ["ID", "NAME", "ORG", "FOR", "ROLE", "ISSUER", "AUDIENCE", "CLAIMS", "LAST USE"],
+    shown.map(({ id, name, org, apps, network, role, issuer, audience, claims, used_at }) => [
+      ...[id, name, org, forText(apps, network), role, issuer, audience, claimText(claims), used_at ?? "never"],
+    ]),
+  );
+}
+
+async function remove(id: string, _: Flags, command: Command): Promise<void> {
+  const folder = dataFolder(command.optsWithGlobals<Flags>().data);
+  if (!(await withStore(command, (store) => removeTrust(store, id))))
+    throw new Problem(`there is no trust ${id}; \`${ownCommand("trust list", folder)}\` shows the ids`);
+  print(`trust ${id} is removed, and the tokens that it gave are revoked`);
+}
+
+/** Adds the commands. */
+export function addTrusts(program: Command): void {
+  const trust = program.command("trust").description("manage workflows that deploy without a stored secret");
+  trust
+    .command("add")
+    .description("trust the identity tokens of a workflow: each is exchanged for a token of 15 minutes")
+    .requiredOption("--issuer <url>", "who signs them: github, gitlab, or an address", issuerOf)
+    .option("--repository <owner/name>", "only of this repository of GitHub")
+    .option("--project <path>", "only of this project of GitLab")
+    .option("--branch <name>", "only of this branch")
+    .option("--environment <name>", "only of this environment")
+    .option("--claim <name=value>", "only with this claim; may be repeated", claimOf)
+    .option(
+      "--audience <url>",
+      "address of the service that they must name (default: that of the running one)",
+      audienceOf,
+    )
+    .option(
+      "--reusable",
+      "let a token be exchanged more than once, for issuers that give one for a whole job, such as GitLab",
+    )
+    .option("--org <slug>", "organization of the tokens (default: personal, or the app's)")
+    .option("--app <name...>", "restrict the tokens to these apps")
+    .option("--network <name>", "restrict the tokens to the apps of this network")
+    .addOption(new Option("--role <role>", "what they may do").choices(roles).default("deploy"))
+    .option("--name <text>", "name in the list of trusts (default: the repository or project)")
+    .option("--json", "print a JSON object")
+    .action(add);
+  trust.command("list").description("list the trusts").option("--json", "print a JSON array").action(list);
+  trust.command("remove <id>").description("remove a trust, and revoke the tokens that it gave").action(remove);
+}

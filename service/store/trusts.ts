@@ -1,0 +1,118 @@
+// Trusts: which identity tokens of an issuer get a token of the service, and with which rights.
+import type { Store } from "./database.ts";
+import type { Role } from "./roles.ts";
+import { ensureOrg } from "./tokens.ts";
+
+/** Claims that an identity token must have, by name. */
+export type Claims = Readonly<Record<string, string>>;
+
+/** What a trust gives, and to whom. */
+export interface TrustGrant {
+  readonly slug: string;
+  readonly name: string;
+  /** URL, exactly as in the claim `iss`. */
+  readonly issuer: string;
+  /** What the claim `aud` must name: the address of this service. */
+  readonly audience: string;
+  readonly claims: Claims;
+  readonly role: Role;
+  /** Ids of the only Apps. */
+  readonly apps?: readonly string[] | undefined;
+  readonly network?: string | undefined;
+  /** Whether an identity token may be exchanged more than once. */
+  readonly isReusable: boolean;
+}
+
+/** A trust. */
+export interface Trust extends TrustGrant {
+  readonly id: string;
+}
+
+/** A trust as it is listed. */
+export interface ListedTrust {
+  readonly id: string;
+  readonly name: string;
+  readonly org: string;
+  readonly issuer: string;
+  readonly audience: string;
+  readonly claims: Claims;
+  readonly role: Role;
+  /** Names of the only Apps; null for all. */
+  readonly apps: readonly string[] | null;
+  readonly network: string | null;
+  readonly is_reusable: boolean;
+  readonly created_at: number;
+  /** Null if it was never used. */
+  readonly used_at: number | null;
+}
+
+type Access = Pick<Store, "get" | "all" | "insert" | "run">;
+
+/** Adds a trust. */
+export function addTrust(store: Access, id: string, grant: TrustGrant, now: number): void {
+  const { slug, name, issuer, audience, claims, role, apps, network, isReusable } = grant;
+  store.insert("trusts", {
+    ...{ id, org: ensureOrg(store, slug).id, name, issuer, audience, claims: JSON.stringify(claims), role },
+    ...{ network: network ?? null, of_apps: apps === undefined ? 0 : 1, is_reusable: isReusable ? 1 : 0 },
+    created_at: now,
+  });
+  for (const app of apps ?? []) store.insert("trust_apps", { trust: id, app });
+}
+
+interface TrustRow {
+  readonly id: string;
+  readonly name: string;
+  readonly slug: string;
+  readonly issuer: string;
+  readonly audience: string;
+  readonly claims: string;
+  readonly role: Role;
+  readonly network: string | null;
+  readonly of_apps: number;
+  readonly is_reusable: number;
+  readonly created_at: number;
+  readonly used_at: number | null;
+}
+
+interface AppOfTrust {
+  readonly id: string;
+  readonly name: string;
+}
+
+const columns = `t.id, t.name, o.slug, t.issuer, t.audience, t.claims, t.role, t.network, t.of_apps, t.is_reusable, t.created_at, t.used_at
+  FROM trusts t JOIN orgs o ON o.id = t.org`;
+
+const appsOf = (store: Pick<Access, "all">, { id }: TrustRow): readonly AppOfTrust[] =>
+  store.all<AppOfTrust>(
+    "SELECT a.id, a.name FROM trust_apps x JOIN apps a ON a.id = x.app WHERE x.trust = ? AND a.deleting < 2 ORDER BY a.name",
+    id,
+  );
+
+/** Every trust, oldest first. */
+export const listTrusts = (store: Pick<Access, "all">): readonly ListedTrust[] =>
+  store.all<TrustRow>(`SELECT ${columns} ORDER BY t.created_at, t.id`).map((row) => {
+    const { slug, of_apps, is_reusable, claims, ...rest } = row;
+    const apps = of_apps === 1 ? appsOf(store, row).map(({ name }) => name) : null;
+    return { ...rest, org: slug, claims: JSON.parse(claims) as Claims, apps, is_reusable: is_reusable === 1 };
+  });
+
+/** The trusts of an issuer that still give something, oldest first. */
+export const trustsOf = (store: Pick<Access, "all">, issuer: string): readonly Trust[] =>
+  store
+    .all<TrustRow>(`SELECT ${columns} WHERE t.issuer = ? ORDER BY t.created_at, t.id`, issuer)
+    .map((row) => {
+      const { of_apps, is_reusable, claims, network, ...rest } = row;
+      return {
+        ...{ ...rest, claims: JSON.parse(claims) as Claims, isReusable: is_reusable === 1 },
+        ...(of_apps === 1 ? { apps: appsOf(store, row).map(({ id }) => id) } : {}),
+        ...(network === null ? {} : { network }),
+      };
+    })
+    .filter(({ apps }) => apps === undefined || apps.length > 0);
+
+/** Removes a trust with the tokens that it gave; false if there is none. */
+export const removeTrust = (store: Access, id: string): boolean => {
+  const found = store.get("SELECT 1 FROM trusts WHERE id = ?", id) !== undefined;
+  store.run("DELETE FROM trusts WHERE id = ?", id);
+  return found;
+};

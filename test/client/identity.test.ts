@@ -1,0 +1,103 @@
+// A run of CI signs in with the identity token of its workflow, and renews its token in time.
+import { expect, test, vi } from "vitest";
+import { identityTokens, type IdentitySource } from "../../provider/client/identity.ts";
+import { createClient } from "../../provider/client/index.ts";
+import { ManualClock } from "../../service/index.ts";
+import { addTrust, type TrustGrant } from "../../service/store/trusts.ts";
+import { withApp } from "../service/client.ts";
+import { startActions, startIssuer } from "../support/issuer.ts";
+import { afterThisTest } from "../support/leftovers.ts";
+
+const workflow = { sub: "repo:acme/shop:ref:refs/heads/main", repository: "acme/shop" };
+
+async function withWorkflow(grant: Partial<TrustGrant> = {}) {
+  const serviceClock = new ManualClock();
+  const app = await withApp({ clock: serviceClock, delays: "none" });
+  const issuer = await startIssuer(() => serviceClock.now());
+  const actions = await startActions(issuer, workflow);
+  const { store } = app.service.context;
+  const usual = {
+    slug: "personal",
+    name: "shop",
+    issuer: issuer.url,
+    audience: app.url,
+    role: "deploy",
+    isReusable: false,
+  } as const;
+  await store.write(() => addTrust(store, "trust", { ...usual, claims: { repository: "acme/shop" }, ...grant }, 0));
+  const slept: number[] = [];
+  const clock = { now: () => serviceClock.now(), sleep: async (ms: number) => void slept.push(ms) };
+  const tokens = (source: IdentitySource = "github", env: Readonly<Record<string, string>> = actions.env) =>
+    identityTokens({ endpoint: app.url, source, env, clock });
+  const use = async (token: string) =>
+    (await fetch(`${app.url}/v1/apps/web`, { headers: { authorization: `Bearer ${token}` } })).status;
+  return { ...app, serviceClock, issuer, actions, slept, tokens, use };
+}
+
+test("a token is shared by all requests, and another one is there before it ends", async () => {
+  const { url, serviceClock, actions, tokens, use } = await withWorkflow();
+  const current = tokens();
+  const [first, same] = await Promise.all([current(), current()]);
+  expect([first === same, actions.audiences]).toEqual([true, [url]]);
+  serviceClock.advance(10 * 60_000 - 1);
+  expect(await current()).toBe(first);
+  serviceClock.advance(1);
+  const next = await current();
+  expect([next === first, await use(first), await use(next)]).toEqual([false, 200, 200]);
+  serviceClock.advance(5 * 60_000 + 1000);
+  expect([await use(first), await use(next)]).toEqual([401, 200]);
+});
+
+test("a variable with an identity token is enough, and a trust may accept it again", async () => {
+  const { url, issuer, serviceClock, tokens, use } = await withWorkflow({ isReusable: true });
+  const end = Math.floor(serviceClock.now() / 1000) + 3600;
+  const current = tokens("variable", { MACHINES_ID_TOKEN: await issuer.sign({ aud: url, ...workflow, exp: end }) });
+  const first = await current();
+  serviceClock.advance(11 * 60_000);
+  const next = await current();
+  expect([next === first, await use(next)]).toEqual([false, 200]);
+});
+
+test("a refusal says why and is not repeated, and no message has the token", async () => {
+  const { issuer, url, tokens, slept } = await withWorkflow();
+  const other = await issuer.sign({ aud: url, sub: "repo:acme/other", repository: "acme/other" });
+  const error = await tokens("variable", { MACHINES_ID_TOKEN: other })().catch((error: unknown) => error);
+  expect(String(error)).toContain(
+    `${url} refuses the identity token of this workflow: no trust accepts this identity token: sub "repo:acme/other"`,
+  );
+  expect([String(error).includes(other), slept]).toEqual([false, []]);
+  const { actions } = await withWorkflow();
+  const refused = tokens("github", { ...actions.env, ACTIONS_ID_TOKEN_REQUEST_TOKEN: "another" });
+  await expect(refused()).rejects.toThrow("GitHub Actions gave no identity token: it answered 401");
+});
+
+test("what fails on the way is tried again with another identity token, and then the run ends with the reason", async () => {
+  const { tokens, actions, slept, use } = await withWorkflow();
+  const real = globalThis.fetch;
+  const lost = vi.spyOn(globalThis, "fetch");
+  afterThisTest(() => lost.mockRestore());
+  let failures = 2;
+  lost.mockImplementation(async (url, init) => {
+    const answer = await real(url, init);
+    // The service has exchanged it, and the answer is lost.
+    if (typeof url === "string" && url.endsWith("/exchange") && failures-- > 0) throw new TypeError("fetch failed");
+    return answer;
+  });
+  const current = tokens();
+  expect(await use(await current())).toBe(200);
+  expect([slept, actions.audiences.length]).toEqual([[1000, 3000], 3]);
+  lost.mockImplementation(() => Promise.reject(new TypeError("fetch failed")));
+  await expect(tokens()()).rejects.toThrow(
+    /this workflow cannot sign in at http.* with its identity token: fetch failed/,
+  );
+});
+
+test("a client without a token signs in by itself in a workflow", async () => {
+  const { url, actions } = await withWorkflow();
+  for (const [name, value] of Object.entries(actions.env)) vi.stubEnv(name, value);
+  afterThisTest(() => void vi.unstubAllEnvs());
+  const client = createClient({ endpoint: url });
+  expect(await client.apps.get({ appName: "web" })).toMatchObject({ name: "web" });
+  vi.stubEnv("MACHINES_IDENTITY", "off");
+  expect(() => createClient({ endpoint: url })).toThrow("no access token");
+});
