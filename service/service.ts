@@ -311,7 +311,8 @@ export function createService(options: ServiceOptions = {}): Service {
       context.waits.close();
       const giveUp = setTimeout(() => app.server.closeAllConnections(), closingMs);
       await app.close();
-      await storeUse().catch(useNotStored);
+      // The log of several members may not answer, and the end must not wait for it.
+      if (!leading) await storeUse().catch(useNotStored);
       await leading?.idle?.();
       clearTimeout(giveUp);
       metrics.close();

@@ -220,8 +220,9 @@ test("copies get a later schema where the leader's copy got it, and older member
   one.kill();
   // The next version has another column, and a trigger that it needs.
   const steps = migrations as string[];
+  const known = steps.length;
   steps.push(`ALTER TABLE apps ADD COLUMN note TEXT NOT NULL DEFAULT 'none'; UPDATE apps SET note = 'migrated'`);
-  afterThisTest(() => void (steps.length = 0));
+  afterThisTest(() => void (steps.length = known));
   const three = await member("three");
   await follows(three);
   two.kill();
@@ -240,7 +241,7 @@ test("copies get a later schema where the leader's copy got it, and older member
   await expect.poll(() => four.ended).toBe(false);
   expect(notes(open(storeFile(four.folder)))).toEqual(wanted);
   // The version before stops at the first entry that it does not know.
-  steps.length = 0;
+  steps.length = known;
   const old = new MemberCopy(storeFile(two.folder));
   const { seq } = old.position;
   await expect(catchUp(old, three.log)).rejects.toThrow("was written by a newer machines-service");
