@@ -6,7 +6,7 @@ import { systemClock } from "./clock.ts";
 import { identityTokens } from "./identity.ts";
 import { startLocal, type LocalAccess } from "./localService.ts";
 import { newConnection, type Connection } from "./session.ts";
-import { httpTransport } from "./transport.ts";
+import { httpTransport, type Transport } from "./transport.ts";
 
 const connections = new Map<string, { readonly parts: ClientParts; readonly connection: Connection }>();
 const toldOfExposure = new Set<string>();
@@ -28,16 +28,17 @@ export function newClient(config: Config, warn: (message: string) => void): Api 
   let known = connections.get(key);
   if (!known) {
     warnOfExposure(config, warn);
-    const parts = { config, connect: connector(config), transport: httpTransport(), clock: systemClock };
+    const transport = httpTransport();
+    const parts = { config, connect: connector(config, transport), transport, clock: systemClock };
     known = { parts, connection: newConnection(systemClock) };
     connections.set(key, known);
   }
   return createApi(known.parts, known.connection);
 }
 
-function connector({ endpoint, token, identity }: Config): ClientParts["connect"] {
+function connector({ endpoint, token, identity }: Config, transport: Transport): ClientParts["connect"] {
   if (token === undefined && identity !== undefined) {
-    const current = identityTokens({ endpoint, source: identity, env: process.env, clock: systemClock });
+    const current = identityTokens({ endpoint, source: identity, env: process.env, clock: systemClock, transport });
     return async () => ({ url: endpoint, token: await current() });
   }
   if (endpoint !== "local") return () => Promise.resolve({ url: endpoint, token: token ?? "" });

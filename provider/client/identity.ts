@@ -2,6 +2,7 @@
 // (docs/service.md#workflows-without-a-stored-secret). Nothing is stored.
 import type { Clock } from "./clock.ts";
 import { MachinesError } from "./errors.ts";
+import type { Sent, Transport } from "./transport.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -25,6 +26,7 @@ export interface IdentityOptions {
   readonly source: IdentitySource;
   readonly env: Env;
   readonly clock: Pick<Clock, "now" | "sleep">;
+  readonly transport: Transport;
 }
 
 /** A token is used for that many milliseconds; it is valid for five minutes longer, so that no request begins with one that ends. */
@@ -38,22 +40,29 @@ const failed = (message: string, cause?: unknown): MachinesError =>
 /** A failure that may be over in a moment. */
 class Passing extends Error {}
 
-async function answerOf(url: string, init: RequestInit): Promise<{ readonly status: number; readonly body: unknown }> {
-  let answer: Response;
-  try {
-    answer = await fetch(url, { ...init, redirect: "error", signal: AbortSignal.timeout(patienceMs) });
-  } catch (error) {
-    throw new Passing(error instanceof Error ? error.message : String(error));
+interface Answered {
+  readonly status: number;
+  /** Undefined if it is no JSON. */
+  readonly body: unknown;
+}
+
+/** Sends a request as the client sends its own, so that it takes the same proxies, and follows no redirect. */
+async function answerOf(
+  transport: Transport,
+  sent: Pick<Sent, "method" | "url" | "headers" | "body">,
+): Promise<Answered> {
+  const outcome = await transport({ ...sent, timeout: patienceMs, held: false, signal: undefined });
+  if (outcome.kind !== "answer") {
+    const { message } = outcome.cause;
+    throw outcome.lasting ? failed(`${new URL(sent.url).origin} cannot be asked: ${message}`) : new Passing(message);
   }
-  const text = await answer.text().catch(() => "");
-  let body: unknown;
+  const { status, text } = outcome;
+  if (status >= 500 || status === 429) throw new Passing(`${new URL(sent.url).origin} answered ${status}`);
   try {
-    body = JSON.parse(text);
+    return { status, body: JSON.parse(text) };
   } catch {
-    body = undefined;
+    return { status, body: undefined };
   }
-  if (answer.status >= 500 || answer.status === 429) throw new Passing(`it answered ${answer.status}`);
-  return { status: answer.status, body };
 }
 
 const textIn = (body: unknown, name: string): string | undefined => {
@@ -62,12 +71,15 @@ const textIn = (body: unknown, name: string): string | undefined => {
 };
 
 /** The identity token of the workflow, for this service alone. */
-async function identityToken({ source, env, endpoint }: IdentityOptions): Promise<string> {
+async function identityToken({ source, env, endpoint, transport }: IdentityOptions): Promise<string> {
   if (source === "variable") return env[identityVariable] ?? "";
   const url = new URL(env["ACTIONS_ID_TOKEN_REQUEST_URL"] ?? "");
   url.searchParams.set("audience", new URL(endpoint).origin);
   const authorization = `Bearer ${env["ACTIONS_ID_TOKEN_REQUEST_TOKEN"]}`;
-  const { status, body } = await answerOf(url.href, { headers: { authorization, accept: "application/json" } });
+  const { status, body } = await answerOf(transport, {
+    ...{ method: "GET", url: url.href, body: undefined },
+    headers: { authorization, accept: "application/json", "user-agent": "pulumi-machines" },
+  });
   const token = textIn(body, "value");
   if (token === undefined) throw failed(`GitHub Actions gave no identity token: it answered ${status}`);
   return token;
@@ -76,9 +88,9 @@ async function identityToken({ source, env, endpoint }: IdentityOptions): Promis
 /** One exchange. An answer that was lost cannot be had again: the next try begins with another identity token. */
 async function exchanged(options: IdentityOptions): Promise<string> {
   const identity_token = await identityToken(options);
-  const { status, body } = await answerOf(`${options.endpoint}/local/tokens/exchange`, {
-    method: "POST",
-    headers: { "content-type": "application/json", "user-agent": "pulumi-machines" },
+  const { status, body } = await answerOf(options.transport, {
+    ...{ method: "POST", url: `${options.endpoint}/local/tokens/exchange` },
+    headers: { "content-type": "application/json", accept: "application/json", "user-agent": "pulumi-machines" },
     body: JSON.stringify({ identity_token }),
   });
   const token = textIn(body, "token");

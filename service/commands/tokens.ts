@@ -118,7 +118,7 @@ async function rotate(id: string, _: Flags, command: Command): Promise<void> {
   const now = Date.now();
   const next = await withStore(command, (store) => rotateToken(store, id, { token, oldEnds: now + keep, now }));
   if (next === undefined)
-    throw new Problem(`there is no token ${id}; \`${ownCommand("token list", folder)}\` shows the ids`);
+    throw new Problem(`there is no token ${id} to rotate; \`${ownCommand("token list", folder)}\` shows the ids`);
   printToken(folder, { id: next, token, json });
   if (!json) process.stderr.write(`The token ${id} is valid until ${rfc3339(now + keep)} at the latest.\n`);
 }

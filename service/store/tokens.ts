@@ -151,7 +151,7 @@ const hashById = (store: Pick<Access, "get">, id: string): string | undefined =>
 
 /**
  * Adds a token with the rights of another one, which ends at a moment unless it ends before. The new one lasts as long as the old one
- * was to. Returns its id; undefined if there is no such token, or if it has expired.
+ * was to. Returns its id; undefined if there is no such token, if it has expired, or if a trust gave it: that must not outlive the trust.
  */
 export function rotateToken(
   store: Access,
@@ -163,7 +163,7 @@ export function rotateToken(
   const hashed = hashOf(token);
   const next = hashed.slice(0, idLength);
   const row = store.get<{ created_at: number; expires_at: number | null; slug: string }>(
-    "SELECT t.created_at, t.expires_at, o.slug FROM tokens t JOIN orgs o ON o.id = t.org WHERE t.hash = ?",
+    "SELECT t.created_at, t.expires_at, o.slug FROM tokens t JOIN orgs o ON o.id = t.org WHERE t.hash = ? AND t.trust IS NULL",
     old,
   );
   if (!row || (row.expires_at !== null && row.expires_at <= now)) return undefined;

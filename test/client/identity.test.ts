@@ -2,6 +2,7 @@
 import { expect, test, vi } from "vitest";
 import { identityTokens, type IdentitySource } from "../../provider/client/identity.ts";
 import { createClient } from "../../provider/client/index.ts";
+import { httpTransport, type Outcome, type Sent } from "../../provider/client/transport.ts";
 import { ManualClock } from "../../service/index.ts";
 import { addTrust, type TrustGrant } from "../../service/store/trusts.ts";
 import { withApp } from "../service/client.ts";
@@ -26,12 +27,18 @@ async function withWorkflow(grant: Partial<TrustGrant> = {}) {
   } as const;
   await store.write(() => addTrust(store, "trust", { ...usual, claims: { repository: "acme/shop" }, ...grant }, 0));
   const slept: number[] = [];
+  const real = httpTransport();
+  afterThisTest(() => real.close());
+  const send = { now: (sent: Sent): Promise<Outcome> => real(sent) };
   const clock = { now: () => serviceClock.now(), sleep: async (ms: number) => void slept.push(ms) };
   const tokens = (source: IdentitySource = "github", env: Readonly<Record<string, string>> = actions.env) =>
-    identityTokens({ endpoint: app.url, source, env, clock });
+    identityTokens({
+      ...{ endpoint: app.url, source, env, clock },
+      transport: Object.assign((sent: Sent) => send.now(sent), { close: () => real.close() }),
+    });
   const use = async (token: string) =>
     (await fetch(`${app.url}/v1/apps/web`, { headers: { authorization: `Bearer ${token}` } })).status;
-  return { ...app, serviceClock, issuer, actions, slept, tokens, use };
+  return { ...app, ...{ serviceClock, issuer, actions, slept, tokens, use, send, real } };
 }
 
 test("a token is shared by all requests, and another one is there before it ends", async () => {
@@ -72,24 +79,19 @@ test("a refusal says why and is not repeated, and no message has the token", asy
 });
 
 test("what fails on the way is tried again with another identity token, and then the run ends with the reason", async () => {
-  const { tokens, actions, slept, use } = await withWorkflow();
-  const real = globalThis.fetch;
-  const lost = vi.spyOn(globalThis, "fetch");
-  afterThisTest(() => lost.mockRestore());
+  const { tokens, actions, slept, use, send, real } = await withWorkflow();
+  const lost = { kind: "lost", cause: new Error("the line broke"), lasting: false, proxied: false } as const;
   let failures = 2;
-  lost.mockImplementation(async (url, init) => {
-    const answer = await real(url, init);
+  send.now = async (sent) => {
+    const answer = await real(sent);
     // The service has exchanged it, and the answer is lost.
-    if (typeof url === "string" && url.endsWith("/exchange") && failures-- > 0) throw new TypeError("fetch failed");
-    return answer;
-  });
+    return sent.url.endsWith("/exchange") && failures-- > 0 ? lost : answer;
+  };
   const current = tokens();
   expect(await use(await current())).toBe(200);
   expect([slept, actions.audiences.length]).toEqual([[1000, 3000], 3]);
-  lost.mockImplementation(() => Promise.reject(new TypeError("fetch failed")));
-  await expect(tokens()()).rejects.toThrow(
-    /this workflow cannot sign in at http.* with its identity token: fetch failed/,
-  );
+  send.now = () => Promise.resolve(lost);
+  await expect(tokens()()).rejects.toThrow(/cannot sign in at http.* with its identity token: the line broke/);
 });
 
 test("a client without a token signs in by itself in a workflow", async () => {

@@ -151,7 +151,7 @@ test("a token is rotated without a gap: the new one has its rights, and the old 
   expect(await status(next.token, "DELETE", "/apps/web")).toBe(403);
   expect(JSON.parse(await run("token", "rotate", next.id, "--keep", "1ms", "--json")).id).not.toBe(next.id);
   await expect.poll(() => status(next.token, "GET", "/apps/web")).toBe(401);
-  await expect(run("token", "rotate", next.id)).rejects.toThrow(`there is no token ${next.id}`);
+  await expect(run("token", "rotate", next.id)).rejects.toThrow(`there is no token ${next.id} to rotate`);
   await expect(run("token", "rotate", "none")).rejects.toThrow("there is no token none");
 });
 

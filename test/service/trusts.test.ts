@@ -2,6 +2,7 @@
 import { createHmac } from "node:crypto";
 import { expect, test, vi } from "vitest";
 import { ManualClock } from "../../service/index.ts";
+import { rotateToken } from "../../service/store/tokens.ts";
 import { addTrust, removeTrust, type TrustGrant } from "../../service/store/trusts.ts";
 import { startIssuer } from "../support/issuer.ts";
 import { afterThisTest } from "../support/leftovers.ts";
@@ -81,6 +82,9 @@ test("tokens are given for Apps and networks, and end with their trust", async (
   const id = await trust({ apps: [app] });
   const { body } = await exchange(await signed());
   expect([await use(body.token, "GET", "/apps/shop"), await use(body.token, "GET", "/apps/web")]).toEqual([200, 403]);
+  // No other token may have its rights after its end.
+  const rotated = { token: "rotated", oldEnds: clock.now(), now: clock.now() };
+  expect(await store.write(() => rotateToken(store, body.token_id, rotated))).toBeUndefined();
   await store.write(() => removeTrust(store, id));
   clock.advance(1000);
   expect(await use(body.token, "GET", "/apps/shop")).toBe(401);
