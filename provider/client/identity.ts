@@ -29,16 +29,18 @@ export interface IdentityOptions {
   readonly transport: Transport;
 }
 
-/** A token is used for that many milliseconds; it is valid for five minutes longer, so that no request begins with one that ends. */
-const usedMs = 10 * 60_000;
+/** Another token is requested after that many milliseconds. */
+const renewedMs = 10 * 60_000;
+/** If that fails, the token before is used for so long: it ends a minute later. */
+const usedMs = 14 * 60_000;
 const patienceMs = 30_000;
 const pauses = [1000, 3000, 9000] as const;
 
 const failed = (message: string, cause?: unknown): MachinesError =>
   new MachinesError("configuration", message, cause === undefined ? {} : { cause });
 
-/** A failure that may be over in a moment. */
-class Passing extends Error {}
+/** A temporary failure. */
+class TemporaryFailure extends Error {}
 
 interface Answered {
   readonly status: number;
@@ -54,10 +56,12 @@ async function answerOf(
   const outcome = await transport({ ...sent, timeout: patienceMs, held: false, signal: undefined });
   if (outcome.kind !== "answer") {
     const { message } = outcome.cause;
-    throw outcome.lasting ? failed(`${new URL(sent.url).origin} cannot be asked: ${message}`) : new Passing(message);
+    throw outcome.lasting
+      ? failed(`${new URL(sent.url).origin} cannot be asked: ${message}`)
+      : new TemporaryFailure(message);
   }
   const { status, text } = outcome;
-  if (status >= 500 || status === 429) throw new Passing(`${new URL(sent.url).origin} answered ${status}`);
+  if (status >= 500 || status === 429) throw new TemporaryFailure(`${new URL(sent.url).origin} answered ${status}`);
   try {
     return { status, body: JSON.parse(text) };
   } catch {
@@ -70,9 +74,24 @@ const textIn = (body: unknown, name: string): string | undefined => {
   return typeof value === "string" && value !== "" ? value : undefined;
 };
 
+/** The token of the variable, which only the service that it names may see: another one could use it there. */
+function forEndpoint(token: string, endpoint: string): string {
+  const { origin } = new URL(endpoint);
+  let audience: unknown;
+  try {
+    const payload = Buffer.from(token.split(".")[1] ?? "", "base64url").toString();
+    ({ aud: audience } = JSON.parse(payload) as { readonly aud?: unknown });
+  } catch {
+    throw failed(`${identityVariable} has no identity token: it must be a JWT`);
+  }
+  if (![audience].flat().includes(origin))
+    throw failed(`the identity token in ${identityVariable} is not for this service: its audience must be ${origin}`);
+  return token;
+}
+
 /** The identity token of the workflow, for this service alone. */
 async function identityToken({ source, env, endpoint, transport }: IdentityOptions): Promise<string> {
-  if (source === "variable") return env[identityVariable] ?? "";
+  if (source === "variable") return forEndpoint(env[identityVariable] ?? "", endpoint);
   const url = new URL(env["ACTIONS_ID_TOKEN_REQUEST_URL"] ?? "");
   url.searchParams.set("audience", new URL(endpoint).origin);
   const authorization = `Bearer ${env["ACTIONS_ID_TOKEN_REQUEST_TOKEN"]}`;
@@ -85,7 +104,7 @@ async function identityToken({ source, env, endpoint, transport }: IdentityOptio
   return token;
 }
 
-/** One exchange. An answer that was lost cannot be had again: the next try begins with another identity token. */
+/** One exchange. A lost answer cannot be had again, so the next try begins with another identity token, if there is one. */
 async function exchanged(options: IdentityOptions): Promise<string> {
   const identity_token = await identityToken(options);
   const { status, body } = await answerOf(options.transport, {
@@ -112,7 +131,7 @@ export function identityTokens(options: IdentityOptions): () => Promise<string> 
       try {
         return await exchanged(options);
       } catch (error) {
-        if (!(error instanceof Passing)) throw error;
+        if (!(error instanceof TemporaryFailure)) throw error;
         const pause = pauses[tries];
         if (pause === undefined)
           throw failed(
@@ -123,12 +142,16 @@ export function identityTokens(options: IdentityOptions): () => Promise<string> 
       }
   };
   return () => {
-    if (current && clock.now() - current.at < usedMs) return current.token;
-    const made = { token: withRetries(), at: clock.now() };
-    current = made;
-    made.token.catch(() => {
-      if (current === made) current = undefined;
+    const before = current;
+    if (before && clock.now() - before.at < renewedMs) return before.token;
+    const at = clock.now();
+    const token = withRetries().catch((error: unknown) => {
+      current = before;
+      if (before && at - before.at < usedMs) return before.token;
+      current = undefined;
+      throw error;
     });
-    return made.token;
+    current = { token, at };
+    return token;
   };
 }

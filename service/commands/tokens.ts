@@ -1,5 +1,5 @@
 // The commands token and org. They work on the store directly, also while the service runs.
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { parseDuration } from "../../api/schema.ts";
 import { firstIssue } from "../../api/validated.ts";
@@ -14,11 +14,13 @@ import { requireStore } from "../store/openForCommand.ts";
 import type { Store } from "../store/database.ts";
 import { roles, type Role } from "../store/roles.ts";
 import type { OrgRow } from "../store/rows.ts";
+import { writePrivately } from "../store/privateFile.ts";
 import { tokenFile } from "../store/tokenFile.ts";
 import {
   addToken,
   ensureOrg,
   findOrg,
+  idOf,
   listTokens,
   longestExpiryMs,
   revokeTokens,
@@ -119,6 +121,9 @@ async function rotate(id: string, _: Flags, command: Command): Promise<void> {
   const next = await withStore(command, (store) => rotateToken(store, id, { token, oldEnds: now + keep, now }));
   if (next === undefined)
     throw new Problem(`there is no token ${id} to rotate; \`${ownCommand("token list", folder)}\` shows the ids`);
+  // Commands on this computer use the token in its file.
+  const file = tokenFile(folder);
+  if (existsSync(file) && idOf(readFileSync(file, "utf8").trim()) === id) writePrivately(file, `${token}\n`);
   printToken(folder, { id: next, token, json });
   if (!json) process.stderr.write(`The token ${id} is valid until ${rfc3339(now + keep)} at the latest.\n`);
 }

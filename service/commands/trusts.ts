@@ -75,8 +75,11 @@ function claimsOf({ repository, project, branch, environment, claim = [] }: AddF
       ? {}
       : { ref: project === undefined ? `refs/heads/${branch}` : branch, ref_type: "branch" }),
     ...(environment === undefined ? {} : { environment }),
-    ...Object.fromEntries(claim),
   };
+  for (const [name, value] of claim) {
+    if (Object.hasOwn(claims, name)) throw new Problem(`the claim ${name} is given twice`);
+    claims[name] = value;
+  }
   if (!identifying.some((name) => Object.hasOwn(claims, name)))
     throw new Problem(
       "say whose workflow it is, with --repository (GitHub), --project (GitLab), or --claim sub=…; otherwise everyone at the issuer is trusted",
@@ -84,17 +87,22 @@ function claimsOf({ repository, project, branch, environment, claim = [] }: AddF
   return claims;
 }
 
+/** The address of the running service. Every computer has a loopback address, so one of these names no service. */
+function audienceOfRunning(folder: string): string {
+  const { url } = findRunning(folder) ?? {};
+  if (url === undefined || /^(localhost|127\..*|\[::1\])$/.test(new URL(url).hostname))
+    throw new Problem("give the address that programs have in machines:endpoint with --audience");
+  return new URL(url).origin;
+}
+
 async function add(_: AddFlags, command: Command): Promise<void> {
   const flags = command.optsWithGlobals<AddFlags>();
   const folder = dataFolder(flags.data);
   const claims = claimsOf(flags);
-  const running = flags.audience ?? findRunning(folder)?.url;
-  if (running === undefined)
-    throw new Problem("machines-service is not running; give the address that programs use with --audience");
+  const audience = flags.audience ?? audienceOfRunning(folder);
   const id = createIds(systemRandom()).accessToken().slice(-12).toLowerCase();
   const { issuer, role, reusable } = flags;
   const name = flags.name ?? claims["repository"] ?? claims["project_path"] ?? issuer;
-  const audience = new URL(running).origin;
   await withStore(command, (store: Store) => {
     const scope = scopeOf(store, flags, folder);
     addTrust(store, id, { ...scope, name, issuer, audience, claims, role, isReusable: reusable === true }, Date.now());
@@ -145,7 +153,7 @@ export function addTrusts(program: Command): void {
     .option("--claim <name=value>", "only with this claim; may be repeated", claimOf)
     .option(
       "--audience <url>",
-      "address of the service that they must name (default: that of the running one)",
+      "address of the service that they must name (default: that of the running one, unless it is a loopback address)",
       audienceOf,
     )
     .option(

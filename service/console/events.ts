@@ -49,8 +49,11 @@ function subjectOf(asker: Asker, topic: string): Subject {
 
 /** Whether a token is for an App now: Apps of its network may have been created meanwhile. */
 function hasApp({ context, caller }: Asker, id: string): boolean {
-  const app = context.store.get<Pick<AppRow, "id" | "network">>("SELECT id, network FROM apps WHERE id = ?", id);
-  return app !== undefined && isFor(caller, app);
+  const app = context.store.get<Pick<AppRow, "id" | "org" | "network">>(
+    "SELECT id, org, network FROM apps WHERE id = ?",
+    id,
+  );
+  return app?.org === caller.org && isFor(caller, app);
 }
 
 /** The same; while there is no such object, its page waits for one among all changes of the organization. */

@@ -15,12 +15,15 @@ export const logged = ({ org: _org, nonce: _nonce, lease: _lease, ...entry }: Au
 export function visibleTo({ context, caller }: Asker): (entry: Audited) => boolean {
   const { slug } = caller;
   if (isForAll(caller)) return ({ org }) => org === slug;
-  const sql = `SELECT name FROM apps WHERE ${onlyApps("id", 1)}`;
-  const all = context.store.all<{ name: string }>(sql, appsParameter(caller));
-  const names = new Set(all.map(({ name }) => encodeURIComponent(name)));
+  const sql = `SELECT name, created_at FROM apps WHERE ${onlyApps("id", 1)}`;
+  const all = context.store.all<{ name: string; created_at: number }>(sql, appsParameter(caller));
+  // An App that was deleted may have had the name.
+  const since = new Map(all.map(({ name, created_at }) => [encodeURIComponent(name), created_at]));
   const before = "/v1/apps/";
-  return ({ org, path }) =>
-    org === slug && path.startsWith(before) && names.has(path.slice(before.length).split("/", 1)[0] ?? "");
+  return ({ org, path, at }) =>
+    org === slug &&
+    path.startsWith(before) &&
+    at >= (since.get(path.slice(before.length).split("/", 1)[0] ?? "") ?? Infinity);
 }
 
 /** The entries after a number, at most the newest thousand. */

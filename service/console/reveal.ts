@@ -26,7 +26,7 @@ export function addRevealRoutes(app: FastifyInstance, context: Context): void {
   });
 }
 
-/** ASSUMED: to reveal a value, and to query, takes the role `deploy`, and in a session `--console write`. */
+/** ASSUMED: to reveal a secret takes the role `own`; a password and a query take `deploy`. A session also needs `--console write`. */
 export function requireRights({ caller, session }: FastifyRequest): void {
   if (hasRole(caller.role, "deploy")) return;
   throw refuse(

@@ -112,7 +112,7 @@ export function addConsole(app: FastifyInstance, options: ConsoleOptions): Chang
     { asker, request }: Asking<Q>,
     answer: (work: Work) => T | Promise<T>,
   ) => {
-    const rights = [asker.caller.org, appsParameter(asker.caller), mayFault(request)];
+    const rights = [asker.caller.org, appsParameter(asker.caller), asker.caller.network, mayFault(request)];
     const name = JSON.stringify([...rights, request.url]);
     return costly.answer(name, answer, stamps[of]);
   };

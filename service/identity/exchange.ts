@@ -1,6 +1,6 @@
 // Exchanges the identity token of a workflow for a token of the service (docs/service.md#workflows-without-a-stored-secret).
 import { hash } from "node:crypto";
-import { decodeJwt, errors, jwtVerify, type JWTPayload } from "jose";
+import { decodeJwt, errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from "jose";
 import type { Context } from "../context.ts";
 import { refuse } from "../refusal.ts";
 import { rfc3339 } from "../time/clock.ts";
@@ -18,7 +18,7 @@ const oldest = "1 day";
 const algorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 const longestName = 200;
 
-/** What an identity token was exchanged for. */
+/** The answer to an identity token. */
 export interface Exchanged {
   readonly token: string;
   readonly token_id: string;
@@ -63,7 +63,7 @@ const hasClaims = (payload: JWTPayload, claims: Claims): boolean =>
 const names = (payload: JWTPayload, audience: string): boolean => [payload.aud ?? []].flat().includes(audience);
 
 /**
- * The trust that accepts a token. ASSUMED: of several, the one that asks for the most claims, then the one with the higher role, then the
+ * The trust that accepts a token. ASSUMED: of several trusts that accept a token, the one that asks for the most claims decides, then the one with the higher role, then the
  * oldest.
  */
 function trustFor(payload: JWTPayload, trusts: readonly Trust[]): Trust | undefined {
@@ -78,14 +78,14 @@ function trustFor(payload: JWTPayload, trusts: readonly Trust[]): Trust | undefi
 /** The name of a token in lists and records: the workflow, and who started it. */
 function nameOf({ sub, actor, user_login: user }: JWTPayload, trust: Trust): string {
   const person = [actor, user].find((one) => typeof one === "string");
-  const name = `${sub ?? trust.name}${person === undefined ? "" : ` by ${person}`}`;
-  return name.replaceAll(/[\p{Cc}\p{Cf}]/gu, " ").slice(0, longestName);
+  const by = person === undefined ? "" : ` by ${person.slice(0, 80)}`;
+  const name = `${(sub ?? trust.name).slice(0, longestName - by.length)}${by}`;
+  return name.replaceAll(/[\p{Cc}\p{Cf}]/gu, " ");
 }
 
-/** What a refused token is told. Nothing in it is of others. */
+/** The refusal of a token. Nothing in it is of others. */
 function refusalOf(error: unknown, issuer: string): unknown {
   if (error instanceof IssuerUnavailable) return refuse(503, `the keys of ${issuer} cannot be read; try again`);
-  if (error instanceof errors.JWKSTimeout) return refuse(503, `the keys of ${issuer} cannot be read; try again`);
   if (error instanceof errors.JWTExpired) return refuse(401, "the identity token has expired");
   if (error instanceof errors.JWTClaimValidationFailed)
     return refuse(401, `the identity token is not valid: ${error.message}`);
@@ -95,9 +95,21 @@ function refusalOf(error: unknown, issuer: string): unknown {
   return error;
 }
 
+/** Finds the key of a token. If that is not known to be missing, the issuer cannot be asked. */
+const keyOf =
+  (find: JWTVerifyGetKey): JWTVerifyGetKey =>
+  async (...of) => {
+    try {
+      return await find(...of);
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey) throw error;
+      throw new IssuerUnavailable(error instanceof Error ? error.message : String(error));
+    }
+  };
+
 async function verified(token: string, issuer: string, trusts: readonly Trust[], options: ExchangeOptions) {
   try {
-    const { payload } = await jwtVerify(token, await options.keys.of(issuer), {
+    const { payload } = await jwtVerify(token, keyOf(await options.keys.of(issuer)), {
       ...{ issuer, algorithms, clockTolerance: toleranceSeconds, maxTokenAge: oldest },
       audience: [...new Set(trusts.map(({ audience }) => audience))],
       requiredClaims: ["exp", "iat", "sub"],
@@ -105,11 +117,13 @@ async function verified(token: string, issuer: string, trusts: readonly Trust[],
     });
     return payload;
   } catch (error) {
+    if (error instanceof IssuerUnavailable)
+      options.context.log.warn({ err: error, issuer }, "the keys of an issuer cannot be read");
     throw refusalOf(error, issuer);
   }
 }
 
-/** What the exchange needs. */
+/** Dependencies of the exchange. */
 export interface ExchangeOptions {
   readonly context: Context;
   readonly keys: IssuerKeys;
@@ -131,7 +145,8 @@ export async function exchange(identity: string, options: ExchangeOptions): Prom
     // Some signatures can be written in several ways, so the token without a name is known by what is signed.
     const own = payload.jti === undefined ? identity.split(".").slice(0, 2) : [issuer, payload.jti];
     const used = hash("sha256", JSON.stringify(own));
-    store.run("DELETE FROM exchanged WHERE expires_at < ?", now);
+    // A day later, in case a clock was ahead.
+    store.run("DELETE FROM exchanged WHERE expires_at < ?", now - 86_400_000);
     store.run("DELETE FROM tokens WHERE trust IS NOT NULL AND expires_at < ?", now);
     if (!trust.isReusable) {
       if (store.get("SELECT 1 FROM exchanged WHERE hash = ?", used))

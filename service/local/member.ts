@@ -384,6 +384,12 @@ class MemberProcess {
 
   async #answerMetrics(authorization: string | undefined, response: ServerResponse): Promise<void> {
     const token = bearerToken(authorization);
+    if (!this.#copy.isCurrent)
+      return answerWith(
+        response,
+        503,
+        JSON.stringify({ error: "the leader has an older version; try again after its upgrade" }),
+      );
     const bearer = token === undefined ? undefined : this.#tokens.find(token, Date.now());
     if (!bearer) return answerWith(response, 401, JSON.stringify({ error: "Authenticate: token validation error" }));
     if (!isOperator(bearer)) return answerWith(response, 403, JSON.stringify({ error: "unauthorized" }));

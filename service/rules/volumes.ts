@@ -19,6 +19,7 @@ import { appOf, openAppOf, volumeOf, type Asking } from "./find.ts";
 import { regionOf } from "./platform.ts";
 import { snapshotAnswer, volumeAnswer } from "./volumeAnswer.ts";
 import type { Input, Rules } from "./rule.ts";
+import { isFor } from "../store/tokens.ts";
 
 type Group = typeof contract.volumes;
 
@@ -38,9 +39,11 @@ function sourceOf({ context, caller, body }: Input<Group["create"]>): Source {
   if (body.snapshot_id !== undefined && body.source_volume_id !== undefined) {
     throw refuse(400, "invalid source_volume_id, is exclusive with snapshot_id");
   }
-  const isReachable = (owner: string): boolean =>
-    (caller.apps === null || caller.apps.has(owner)) &&
-    context.store.get("SELECT 1 FROM apps WHERE id = ? AND org = ? AND deleting < 2", owner, caller.org) !== undefined;
+  const isReachable = (owner: string): boolean => {
+    const sql = "SELECT id, network FROM apps WHERE id = ? AND org = ? AND deleting < 2";
+    const app = context.store.get<Pick<AppRow, "id" | "network">>(sql, owner, caller.org);
+    return app !== undefined && isFor(caller, app);
+  };
   const { copyProblem } = context.runtime;
   const asked = body.snapshot_id === undefined ? "source_volume_id" : "snapshot_id";
   if (copyProblem !== undefined && body[asked] !== undefined) throw refuse(400, `invalid ${asked}, ${copyProblem}`);

@@ -94,6 +94,11 @@ export class MemberCopy implements Copy {
     return this.#replaced;
   }
 
+  /** Whether it has the tables of this version; until the leader has that version, too, it has those of the version before. */
+  get isCurrent(): boolean {
+    return schemaOf(this.#db) === currentSchema();
+  }
+
   /** All rows. */
   all<Row>(sql: string, ...values: SQLInputValue[]): Row[] {
     return this.#db.prepare(sql).all(...values) as Row[];

@@ -83,6 +83,9 @@ type Access = Pick<Store, "get" | "all" | "insert" | "run">;
 const hashOf = (token: string): string => hash("sha256", token);
 const idLength = 12;
 
+/** The id of a token. */
+export const idOf = (token: string): string => hashOf(token).slice(0, idLength);
+
 /** The organization of a slug, if there is one. */
 export const findOrg = (store: Pick<Access, "get">, slug: string): OrgRow | undefined =>
   store.get<OrgRow>("SELECT * FROM orgs WHERE slug = ?", slug);
@@ -147,7 +150,9 @@ export const listTokens = (store: Pick<Access, "all">, now: number): ListedToken
 
 /** The hash of the token with an id. */
 const hashById = (store: Pick<Access, "get">, id: string): string | undefined =>
-  store.get<{ hash: string }>("SELECT hash FROM tokens WHERE hash >= ? AND hash < ?", id, `${id}g`)?.hash;
+  id.length === idLength
+    ? store.get<{ hash: string }>("SELECT hash FROM tokens WHERE hash >= ? AND hash < ?", id, `${id}g`)?.hash
+    : undefined;
 
 /**
  * Adds a token with the rights of another one, which ends at a moment unless it ends before. The new one lasts as long as the old one

@@ -65,6 +65,29 @@ test("a variable with an identity token is enough, and a trust may accept it aga
   expect([next === first, await use(next)]).toEqual([false, 200]);
 });
 
+test("the token of a variable is shown only to the service that it names", async () => {
+  const { issuer, url, tokens } = await withWorkflow();
+  const elsewhere = await issuer.sign({ aud: "https://machines.example.com", ...workflow });
+  for (const [token, why] of [
+    [elsewhere, `its audience must be ${url}`],
+    ["nonsense", "it must be a JWT"],
+  ] as const)
+    await expect(tokens("variable", { MACHINES_ID_TOKEN: token })()).rejects.toThrow(why);
+});
+
+test("while no other token can be had, the one before is used until a minute before its end", async () => {
+  const { serviceClock, tokens, send, real, use } = await withWorkflow();
+  const current = tokens();
+  const first = await current();
+  send.now = () => Promise.resolve({ kind: "lost", cause: new Error("lost"), lasting: false, proxied: false });
+  serviceClock.advance(12 * 60_000);
+  expect(await current()).toBe(first);
+  serviceClock.advance(2 * 60_000);
+  await expect(current()).rejects.toThrow("cannot sign in");
+  send.now = (sent) => real(sent);
+  expect(await use(await current())).toBe(200);
+});
+
 test("a refusal says why and is not repeated, and no message has the token", async () => {
   const { issuer, url, tokens, slept } = await withWorkflow();
   const other = await issuer.sign({ aud: url, sub: "repo:acme/other", repository: "acme/other" });

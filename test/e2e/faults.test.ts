@@ -82,7 +82,7 @@ describe.each(bindings)("faults on %s", (binding) => {
   test("F21: a token revoked during a run is not retried and not shown; with a new one the next up continues", async () => {
     const { context, faults } = service.service;
     const token = "mcs_c4n4ry-revoked-in-the-middle";
-    const grant = { slug: "personal", readOnly: false, expiresAt: null };
+    const grant = { slug: "personal", expiresAt: null };
     const id = await context.store.write(() => addToken(context.store, token, grant, context.clock.now()));
     await stack.set({ "machines:token": token });
     declare("first");

@@ -3,15 +3,21 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Role } from "../../service/store/roles.ts";
+import { addTrust } from "../../service/store/trusts.ts";
 import { send } from "../support/around.ts";
+import { startActions, startIssuer } from "../support/issuer.ts";
 import { digest, done, image, prepare, refused, type Prepared } from "../support/promotion.ts";
 import type { Ran, Stack } from "../support/stack.ts";
 import { runJob, type Runner } from "../support/workflow.ts";
 
 describe("promotion by the workflows", () => {
   let all: Prepared;
+  const ends: (() => void)[] = [];
   let stack: Stack;
-  /** The output of all jobs without production's secrets. */
+  /** The GitHub environment whose identity a job of one has. */
+  let identityFor = (environment: string): string => environment;
+  /** The output of all jobs of other environments than production. */
   let publicOutput = "";
   let run: (file: string, job: string, values: Runner["values"]) => Promise<Ran>;
 
@@ -22,14 +28,25 @@ describe("promotion by the workflows", () => {
   beforeAll(async () => {
     all = await prepare("workflows", "pulumi-machines-plugin");
     ({ stack } = all);
-    const secrets = Object.fromEntries(
-      Object.entries(all.tokens).map(([key, token]) => [
-        key,
-        { MACHINES_TOKEN: token, PULUMI_CONFIG_PASSPHRASE: "test" },
-      ]),
-    );
+    const environments = Object.keys(all.tokens);
+    const secrets = Object.fromEntries(environments.map((key) => [key, { PULUMI_CONFIG_PASSPHRASE: "test" }]));
+    const atEnd = (end: () => void): void => void ends.push(end);
+    const issuer = await startIssuer(Date.now, atEnd);
+    const { store } = all.service.service.context;
+    for (const environment of environments) {
+      const slug = `acme-${environment.replace("-read", "")}`;
+      const role: Role = environment.endsWith("-read") ? "read" : "deploy";
+      const claims = { repository: "acme/shop", environment };
+      const trust = { ...{ slug, role, claims, name: environment }, issuer: issuer.url, isReusable: false } as const;
+      await store.write(() => addTrust(store, environment, { ...trust, audience: all.service.url }, Date.now()));
+    }
+    const identity = async (of: string) => {
+      const environment = identityFor(of);
+      const claims = { sub: `repo:acme/shop:environment:${environment}`, repository: "acme/shop", environment };
+      return (await startActions(issuer, { ...claims, actor: "alice" }, atEnd)).env;
+    };
     run = async (file, job, values) => {
-      const ran = await runJob(stack, file, job, { values, secrets });
+      const ran = await runJob(stack, file, job, { values, secrets, identity });
       if (ran.environment !== "prod") publicOutput += ran.output;
       return ran;
     };
@@ -56,7 +73,10 @@ describe("promotion by the workflows", () => {
     await git("remote", "add", "origin", join(stack.dir, ".origin"));
     await git("push", "--quiet", "--set-upstream", "origin", "main");
   });
-  afterAll(() => all.close());
+  afterAll(async () => {
+    for (const end of ends) end();
+    await all.close();
+  });
 
   const onMain = { "github.ref_name": "main", "github.event.repository.default_branch": "main" };
   const promote = (to: "staging" | "prod", rollback = false): Promise<Ran> =>
@@ -112,7 +132,7 @@ describe("promotion by the workflows", () => {
     const nightly = { "github.event_name": "schedule" };
     expect((await run("environments.yml", "create", pullRequest("opened", "other-user/shop"))).output).toBe("");
     await done(run("environments.yml", "create", pullRequest("opened")));
-    expect(readFileSync(join(stack.dir, "summary.md"), "utf8")).toMatch(/^### Environment pr-7\n[^]*- create Machine/);
+    expect(readFileSync(join(stack.dir, "summary.md"), "utf8")).toMatch(/^### Environment pr-7\n[^]*- create Fleet/);
     await done(run("environments.yml", "sweep", nightly));
     expect(await all.apps("dev")).toBe(2);
     const own = (...args: string[]) => stack.run(args, { command: "node_modules/.bin/pulumi-machines", plain: true });
@@ -155,11 +175,19 @@ describe("promotion by the workflows", () => {
     expect(await done(run("drift.yml", "drift", { "matrix.stack": "prod" }))).toMatch(/^prod .* 2 healthy +none$/m);
   });
 
-  test("production's token is only in its own job", async () => {
+  test("no job has a stored token, and the identity of another environment changes nothing in production", async () => {
     expect(publicOutput).toContain("Environment pr-7 is deleted");
-    expect(publicOutput).not.toContain(all.tokens.prod);
-    const files = await stack.run(["-rlF", all.tokens.prod, "."], { command: "grep", plain: true });
+    const isToken = /eyJ[\w-]{20}/;
+    expect(publicOutput).not.toMatch(isToken);
+    const files = await stack.run(["-rlE", "--exclude-dir=node_modules", "eyJ[A-Za-z0-9_-]{20}", "."], {
+      ...{ command: "grep", plain: true },
+    });
     expect(files.stdout).toBe("");
+    const before = await all.releaseOf("prod");
+    identityFor = () => "staging";
+    expect(await refused(promote("prod"))).toMatch(/organization|may not/);
+    identityFor = (environment) => environment;
+    expect(await all.releaseOf("prod")).toEqual(before);
   });
 
   test("Machines of an explicit provider are read at its endpoint", async () => {
@@ -176,7 +204,7 @@ const app = `,
       )
       .replace("protect: production", "provider: elsewhere")
       .replace('type: "v6" }', "$&, { provider: elsewhere }")
-      .replace(/^ {4}\}\),\n\);/m, "    }, { provider: elsewhere }),\n);");
+      .replace('onFailure: "rollback",\n});', 'onFailure: "rollback",\n}, { provider: elsewhere });');
     expect(provided.match(/provider: elsewhere/g)).toHaveLength(3);
     stack.program(provided);
     await stack.ok("stack", "init", "elsewhere");

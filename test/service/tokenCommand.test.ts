@@ -155,6 +155,15 @@ test("a token is rotated without a gap: the new one has its rights, and the old 
   await expect(run("token", "rotate", "none")).rejects.toThrow("there is no token none");
 });
 
+test("the first token is rotated with its file, and only a whole ID names a token", async () => {
+  const { token, run, status } = await service();
+  const [{ id }] = JSON.parse(await run("token", "list", "--json"));
+  await expect(run("token", "rotate", id.slice(0, 6))).rejects.toThrow("there is no token");
+  const next = JSON.parse(await run("token", "rotate", id, "--json"));
+  expect([await run("token"), await status(next.token, "GET", "/apps/web")]).toEqual([next.token, 200]);
+  expect(await status(token, "GET", "/apps/web")).toBe(200);
+});
+
 test("when a token was last used is stored at the latest when the service ends", async () => {
   const data = folder();
   const running = createService({ data, delays: "none" });

@@ -201,7 +201,7 @@ test("when an issuer has a new key, tokens that it signed are accepted, and thos
 
 test("trusts are added, listed and removed by a command, which refuses one that would trust everyone", async () => {
   const data = folder();
-  const { url } = await foreground(data);
+  await foreground(data);
   const trust = (...args: string[]) => command(["trust", ...args, "--data", data]);
   const github = ["add", "--issuer", "github"];
   expect((await trust(...github, "--branch", "main")).err).toContain("--branch needs --repository or --project");
@@ -210,21 +210,17 @@ test("trusts are added, listed and removed by a command, which refuses one that 
   expect((await trust("add", "--issuer", "http://example.com", "--claim", "sub=x")).err).toContain("https://");
   expect((await trust(...github, "--claim", "sub")).err).toContain("NAME=VALUE");
   expect((await trust(...github, "--repository", "a/b", "--project", "a/b")).err).toContain("not both");
-  const made = await trust(
-    ...github,
-    "--repository",
-    "acme/shop",
-    "--branch",
-    "main",
-    "--environment",
-    "prod",
-    "--json",
-  );
+  expect((await trust(...github, "--repository", "a/b", "--claim", "repository=c/d")).err).toContain("given twice");
+  // Every computer has a service at a loopback address.
+  expect((await trust(...github, "--repository", "a/b")).err).toContain("machines:endpoint with --audience");
+  github.push("--audience", audience);
+  const of = ["--repository", "acme/shop", "--branch", "main", "--environment", "prod"];
+  const made = await trust(...github, ...of, "--json");
   const { id, ...added } = JSON.parse(made.out);
   const claims = { repository: "acme/shop", ref: "refs/heads/main", ref_type: "branch", environment: "prod" };
   expect(added).toEqual({
     issuer: "https://token.actions.githubusercontent.com",
-    audience: url,
+    audience,
     claims,
     role: "deploy",
   });

@@ -4,6 +4,9 @@ import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWTPayload } from "jose";
 import { afterThisTest } from "./leftovers.ts";
 
+/** Gets what to do at the end. */
+type AtEnd = (end: () => void) => void;
+
 /** A running issuer. */
 export interface Issuer {
   readonly url: string;
@@ -25,7 +28,7 @@ export interface Actions {
 }
 
 /** Starts it for a workflow with these claims. */
-export async function startActions(issuer: Issuer, claims: JWTPayload): Promise<Actions> {
+export async function startActions(issuer: Issuer, claims: JWTPayload, atEnd: AtEnd = afterThisTest): Promise<Actions> {
   const audiences: string[] = [];
   const server = createServer((request, response) => {
     const asked = new URL(request.url ?? "", "http://localhost").searchParams.get("audience") ?? "";
@@ -34,7 +37,7 @@ export async function startActions(issuer: Issuer, claims: JWTPayload): Promise<
     void issuer.sign({ aud: asked, ...claims }).then((value) => response.end(JSON.stringify({ value })));
   });
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  afterThisTest(() => void server.close());
+  atEnd(() => void server.close());
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/token?api-version=2.0`;
   return {
     env: { ACTIONS_ID_TOKEN_REQUEST_URL: url, ACTIONS_ID_TOKEN_REQUEST_TOKEN: "of-the-runner" },
@@ -43,7 +46,7 @@ export async function startActions(issuer: Issuer, claims: JWTPayload): Promise<
 }
 
 /** Starts an issuer, which ends with the test. `now` is the time at which it issues tokens, in milliseconds since 1970. */
-export async function startIssuer(now: () => number): Promise<Issuer> {
+export async function startIssuer(now: () => number, atEnd: AtEnd = afterThisTest): Promise<Issuer> {
   let [count, privateKey, keys] = [0, undefined as CryptoKey | undefined, [] as object[]];
   const asked: string[] = [];
   const described: Record<string, unknown> = {};
@@ -57,7 +60,7 @@ export async function startIssuer(now: () => number): Promise<Issuer> {
     response.writeHead(body ? 200 : 404, { "content-type": "application/json" }).end(JSON.stringify(body ?? {}));
   });
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  afterThisTest(() => void server.close());
+  atEnd(() => void server.close());
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const rotate = async (): Promise<void> => {
     const pair = await generateKeyPair("RS256");

@@ -37,7 +37,11 @@ export async function prepare(name: string, binding: Binding) {
   const tokens = { dev: "", staging: "", prod: "", "staging-read": "", "prod-read": "", "dev-read": "" };
   for (const key of Object.keys(tokens) as (keyof typeof tokens)[]) {
     tokens[key] = `token-of-${name}-${key}-c4n4ry`;
-    const grant = { slug: `acme-${key.replace("-read", "")}`, readOnly: key.endsWith("-read"), expiresAt: null };
+    const grant = {
+      slug: `acme-${key.replace("-read", "")}`,
+      role: key.endsWith("-read") ? "read" : "own",
+      expiresAt: null,
+    } as const;
     addToken(service.service.context.store, tokens[key], grant, Date.now());
   }
   const stack = new Stack(installed, name, binding);

@@ -11,7 +11,10 @@ interface Step {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+type Permissions = Readonly<Record<string, string>>;
+
 interface Job {
+  readonly permissions?: Permissions;
   readonly if?: string;
   readonly environment: string;
   readonly steps: readonly Step[];
@@ -22,6 +25,8 @@ export interface Runner {
   readonly values: Readonly<Record<string, string>>;
   /** Secrets by GitHub environment; other environments have none. */
   readonly secrets: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Variables with which a job of a GitHub environment gets an identity token, if it has the permission. */
+  readonly identity: (environment: string) => Promise<Readonly<Record<string, string>>>;
 }
 
 /** The output of a job. */
@@ -47,8 +52,12 @@ function evaluate(expression: string, given: Readonly<Record<string, string>>): 
 }
 
 /** Runs the commands of a job, if the event starts it. A failing step ends it, except for steps that always run. */
-export async function runJob(stack: Stack, file: string, name: string, { values, secrets }: Runner): Promise<JobRan> {
-  const { jobs } = parse(readFileSync(`examples/promotion/workflows/${file}`, "utf8")) as { jobs: Record<string, Job> };
+export async function runJob(stack: Stack, file: string, name: string, runner: Runner): Promise<JobRan> {
+  const { values, secrets, identity } = runner;
+  const { jobs, permissions } = parse(readFileSync(`examples/promotion/workflows/${file}`, "utf8")) as {
+    readonly jobs: Readonly<Record<string, Job>>;
+    readonly permissions?: Permissions;
+  };
   const job = jobs[name];
   if (job === undefined) throw new Error(`${file} has no job ${name}`);
   const filled = (text: string, given: Readonly<Record<string, string>>): string =>
@@ -59,8 +68,10 @@ export async function runJob(stack: Stack, file: string, name: string, { values,
   const environment = filled(job.environment, values);
   const own = Object.entries(secrets[environment] ?? {}).map(([key, value]) => [`secrets.${key}`, value] as const);
   const given = { ...values, ...Object.fromEntries(own) };
+  const mayIdentify = (job.permissions ?? permissions)?.["id-token"] === "write";
+  const signsIn = mayIdentify ? await identity(environment) : {};
   const bash = (script: string, env: Readonly<Record<string, string>> = {}): Promise<Ran> =>
-    stack.run(["-ec", script], { command: "bash", plain: true, env });
+    stack.run(["-ec", script], { command: "bash", plain: true, env: { ...signsIn, ...env } });
   // A checkout has what was pushed, and nothing of other jobs.
   let ran = await bash("git fetch --quiet && git reset --quiet --hard origin/main && git clean --quiet -fd");
   for (const { run, env = {}, if: when } of job.steps) {
