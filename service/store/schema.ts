@@ -251,6 +251,7 @@ export const migrations: readonly string[] = [
     WHEN NOT EXISTS (SELECT 1 FROM token_apps WHERE token = old.token)
     BEGIN DELETE FROM tokens WHERE hash = old.token; END;
   `,
+  // The next step comes here.
 ];
 
 /** The number of this version's schema, which a store has as its `PRAGMA user_version`. */

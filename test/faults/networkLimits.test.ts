@@ -124,7 +124,7 @@ describe("F21 a token that is no longer valid", () => {
     [401, /not known to the service, or has expired\. Set a new one/],
     [
       403,
-      /may not do this: it is for another organization or App, or may only read \(machines:organization is personal\)/,
+      /may not do this: it is for another organization, App or network, or its role is too low \(machines:organization is personal\)/,
     ],
   ])(
     "F21 a request that is answered %d during a run is not sent again, and the message names the token's source",

@@ -20,7 +20,7 @@ test.each([
   [["ls", "--ap", "web"], "unknown option '--ap'\n(Did you mean --app?)"],
   [["org", "lst"], "unknown command 'lst'\n(Did you mean list?)"],
   [["token", "lst"], "there is no command token lst; did you mean list?"],
-  [["token", "xyzzy"], "there is no command token xyzzy; there are create, list, revoke"],
+  [["token", "xyzzy"], "there is no command token xyzzy; there are create, list, rotate, revoke"],
 ])("%j is refused with the nearest name", async (args, message) => {
   const { code, out, err } = await command(args, { ...process.env, MACHINES_SERVICE_DATA: folder() });
   expect([code, out]).toEqual([1, ""]);

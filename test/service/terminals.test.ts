@@ -48,6 +48,8 @@ async function running(options: Omit<ServiceOptions, "runtime" | "clock"> = {}) 
   return { app, clock, id, path: terminalPath(id) };
 }
 
+const needsOperate = "unauthorized: this needs the role operate, not read";
+
 test("a client that says what it has read is sent no more than that and a mebibyte", async () => {
   const { app, path } = await running();
   const terminal = await openTerminal(app, path);
@@ -107,7 +109,7 @@ test("tokens that may not run commands open no terminal", async () => {
   await app.service.context.store.write(() => ensureOrg(app.service.context.store, "strangers"));
   callerWith(app, "fm2_of_strangers", { slug: "strangers" });
   const by = (one: string) => connectTo({ url: app.url, token: one }, path);
-  expect(await by("fm2_only_reads")).toEqual({ status: 403, error: "unauthorized" });
+  expect(await by("fm2_only_reads")).toEqual({ status: 403, error: needsOperate });
   const strangers = callerWith(app, "fm2_of_strangers_too", { slug: "strangers" });
   const { status } = await strangers("POST", path.replace(/^\/local(.*)terminal$/, "$1exec"), { command: ["true"] });
   expect(await by("fm2_of_strangers")).toMatchObject({ status });
@@ -140,7 +142,7 @@ test("a session of the console opens one from its own page with its key, unless 
     expect(await by({}, withKey)).toMatchObject({ status: 403 });
     expect(await by({ origin: "http://127.0.0.1:1" }, withKey)).toMatchObject({ status: 403 });
     const own = await by({ origin: app.url }, withKey);
-    if (mode === "read") expect(own).toEqual({ status: 403, error: "unauthorized" });
+    if (mode === "read") expect(own).toEqual({ status: 403, error: needsOperate });
     else expect("socket" in own && own.socket.protocol).toBe(terminalProtocol);
   }
 });

@@ -238,7 +238,7 @@ test("100,000 Machines with problems keep nobody waiting, and at most 50 problem
     () => (time += 5),
     () => Promise.resolve(void turns++),
   );
-  const caller = { id: "", org: 1, slug: "personal", app: null } as never;
+  const caller = { id: "", org: 1, slug: "personal", apps: null, network: null } as never;
   const { problems } = await overviewOf({ context: service.context, caller }, work);
   expect(turns).toBeGreaterThan(66_000);
   // Three for each App, the first Machine, and the region, which is full.
