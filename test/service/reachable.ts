@@ -155,6 +155,8 @@ export async function served(
 ): Promise<X509Certificate> {
   const socket = await secured(host, service.proxy?.ports.https ?? 0, servername);
   const certificate = socket.getPeerX509Certificate();
+  // The end of the service may break a connection that is still open.
+  socket.on("error", () => {}).destroy();
   if (!certificate) throw new Error("the proxy serves no certificate");
   return certificate;
 }
