@@ -69,7 +69,7 @@ const explanation = (status: number, { tokenSource }: Config): string =>
 
 function nextStep(operation: Operation, answer: Answer, reason: string, config: Config): string {
   const { status, headers } = answer;
-  if (status === 401) return config.identity ? "Run again: it signs in anew." : "Set a new one.";
+  if (status === 401) return config.identity ? "Run the command again; it gets another token." : "Set a new one.";
   if (status === 403)
     return `The token from ${config.tokenSource} may not do this: it is for another organization, App or network, or its role is too low (machines:organization is ${config.organization}).`;
   if (status >= 300 && status < 400) return "Redirects are not followed; set the endpoint to where it points.";

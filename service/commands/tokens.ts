@@ -129,7 +129,7 @@ async function rotate(id: string, _: Flags, command: Command): Promise<void> {
 }
 
 /** A moment of a list; `otherwise` without one. */
-const moment = <T>(at: number | null, otherwise: T): string | T => (at === null ? otherwise : rfc3339(at));
+export const moment = <T>(at: number | null, otherwise: T): string | T => (at === null ? otherwise : rfc3339(at));
 
 const shown = ({ apps, created_at, expires_at, used_at, ...token }: ListedToken) => ({
   ...token,
@@ -193,6 +193,13 @@ function slugOf(text: string): string {
   return text;
 }
 
+/** Adds the options of {@link scopeOf}. */
+export const withScope = (command: Command): Command =>
+  command
+    .option("--org <slug>", "organization (default: personal, or the apps')", slugOf)
+    .option("--app <name...>", "restrict it to these apps")
+    .option("--network <name>", "restrict it to the apps of this network");
+
 /** Adds the commands for tokens and organizations. */
 export function addTokens(program: Command): void {
   const token = program
@@ -200,12 +207,7 @@ export function addTokens(program: Command): void {
     .description("print the first token of organization personal, or manage tokens")
     .allowExcessArguments()
     .action(printFirst);
-  token
-    .command("create")
-    .description("create a token and print it; it is shown only once")
-    .option("--org <slug>", "organization of the token (default: personal, or the app's)", slugOf)
-    .option("--app <name...>", "restrict the token to these apps")
-    .option("--network <name>", "restrict the token to the apps of this network")
+  withScope(token.command("create").description("create a token and print it; it is shown only once"))
     .addOption(
       new Option("--role <role>", "what it may do (default: own, and deploy with --app or --network)").choices(roles),
     )

@@ -11,7 +11,7 @@ import type { Store } from "../store/database.ts";
 import { addTrust, listTrusts, removeTrust, type Claims } from "../store/trusts.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { print, printJson, printTable } from "./print.ts";
-import { forText, scopeOf, withStore } from "./tokens.ts";
+import { forText, moment, scopeOf, withScope, withStore } from "./tokens.ts";
 
 interface Flags {
   readonly data?: string;
@@ -121,7 +121,7 @@ async function list(_: Flags, command: Command): Promise<void> {
   const shown = trusts.map(({ created_at, used_at, ...trust }) => ({
     ...trust,
     created_at: rfc3339(created_at),
-    used_at: used_at === null ? null : rfc3339(used_at),
+    used_at: moment(used_at, null),
   }));
   if (command.optsWithGlobals<Flags>().json) return printJson(shown);
   printTable(
@@ -142,9 +142,11 @@ async function remove(id: string, _: Flags, command: Command): Promise<void> {
 /** Adds the commands. */
 export function addTrusts(program: Command): void {
   const trust = program.command("trust").description("manage workflows that deploy without a stored secret");
-  trust
-    .command("add")
-    .description("trust the identity tokens of a workflow: each is exchanged for a token of 15 minutes")
+  withScope(
+    trust
+      .command("add")
+      .description("trust the identity tokens of a workflow: each is exchanged for a token of 15 minutes"),
+  )
     .requiredOption("--issuer <url>", "who signs them: github, gitlab, or an address", issuerOf)
     .option("--repository <owner/name>", "only of this repository of GitHub")
     .option("--project <path>", "only of this project of GitLab")
@@ -160,9 +162,6 @@ export function addTrusts(program: Command): void {
       "--reusable",
       "let a token be exchanged more than once, for issuers that give one for a whole job, such as GitLab",
     )
-    .option("--org <slug>", "organization of the tokens (default: personal, or the app's)")
-    .option("--app <name...>", "restrict the tokens to these apps")
-    .option("--network <name>", "restrict the tokens to the apps of this network")
     .addOption(new Option("--role <role>", "what they may do").choices(roles).default("deploy"))
     .option("--name <text>", "name in the list of trusts (default: the repository or project)")
     .option("--json", "print a JSON object")

@@ -3,7 +3,7 @@ import type { Audit, Audited } from "../http/audit.ts";
 import type { Asker } from "./ask.ts";
 import type { Work } from "../time/costly.ts";
 import type { LoggedRequest, RequestLog } from "./types.ts";
-import { appsParameter, isForAll, onlyApps } from "../store/tokens.ts";
+import { ownApps } from "../store/tokens.ts";
 
 /** Entries in one answer. */
 const mostInAnswer = 1000;
@@ -14,11 +14,10 @@ export const logged = ({ org: _org, nonce: _nonce, lease: _lease, ...entry }: Au
 /** Tells which entries a caller may see: those of its organization, and for a token of some Apps those of these Apps. */
 export function visibleTo({ context, caller }: Asker): (entry: Audited) => boolean {
   const { slug } = caller;
-  if (isForAll(caller)) return ({ org }) => org === slug;
-  const sql = `SELECT name, created_at FROM apps WHERE ${onlyApps("id", 1)}`;
-  const all = context.store.all<{ name: string; created_at: number }>(sql, appsParameter(caller));
+  const own = ownApps(context.store, caller);
+  if (!own) return ({ org }) => org === slug;
   // An App that was deleted may have had the name.
-  const since = new Map(all.map(({ name, created_at }) => [encodeURIComponent(name), created_at]));
+  const since = new Map(own.map(({ name, created_at }) => [encodeURIComponent(name), created_at]));
   const before = "/v1/apps/";
   return ({ org, path, at }) =>
     org === slug &&

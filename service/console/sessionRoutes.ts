@@ -8,7 +8,7 @@ import type { Clock } from "../time/clock.ts";
 import { LockOut } from "./lockOut.ts";
 import type { Credential, Sessions } from "./sessions.ts";
 import type { SessionView } from "./types.ts";
-import { appsParameter, isForAll, onlyApps } from "../store/tokens.ts";
+import { ownApps } from "../store/tokens.ts";
 
 const kindOf = (value: unknown): string =>
   value === undefined ? "nothing" : value === null ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
@@ -42,13 +42,9 @@ function viewOf(
 ): SessionView {
   const { slug, owner, role, expiresAt } = caller;
   const now = clock.now();
-  const sql = `SELECT name FROM apps WHERE ${onlyApps("id", 1)} AND deleting < 2 ORDER BY name`;
-  const names = isForAll(caller)
-    ? null
-    : store.all<{ name: string }>(sql, appsParameter(caller)).map(({ name }) => name);
   return {
     organization: slug,
-    apps: names,
+    apps: ownApps(store, caller)?.map(({ name }) => name) ?? null,
     owner,
     role: session?.tokenRole ?? role,
     isOperator: session?.isOperator ?? false,

@@ -57,7 +57,7 @@ declare module "fastify" {
     span: Span | null;
     /** What must be over before it is recorded that its client has gone; null if nothing must. */
     work: Promise<unknown> | null;
-    /** Whether a fault, or whoever took its connection, records it. */
+    /** Whether a fault, or the code that took over its connection, records it. */
     isNoted: boolean;
   }
   interface FastifyContextConfig {

@@ -6,7 +6,7 @@ import type { Clock } from "../time/clock.ts";
 import type { Role } from "../store/roles.ts";
 import type { Bearer, Tokens } from "../store/tokens.ts";
 import { pageKeyIn } from "./terminalProtocol.ts";
-import { mayRead } from "../rules/roles.ts";
+import { mayRead, operatesMachines } from "../rules/roles.ts";
 
 /** The session of a browser that uses the console. */
 export interface Session {
@@ -94,15 +94,8 @@ const sessionOperations: ReadonlySet<string> = new Set([
   "console.revealPassword",
   "console.listTables",
   "console.query",
-  "machines.start",
-  "machines.stop",
-  "machines.restart",
-  "machines.suspend",
-  "machines.cordon",
-  "machines.uncordon",
+  ...operatesMachines,
   "machines.destroy",
-  "machines.exec",
-  "machines.signal",
   "postgres.createDatabase",
   "postgres.deleteDatabase",
   "postgres.createUser",

@@ -1,5 +1,6 @@
 // Metrics of the certificates of hostnames: when they end, and how many there are.
 import type { Context } from "../context.ts";
+import { renewedAfter } from "../lifecycle/certificates.ts";
 import type { HostnameRow } from "../store/rows.ts";
 import { operatorOrg } from "../store/tokens.ts";
 import type { Work } from "../time/costly.ts";
@@ -52,8 +53,7 @@ function endingOf(row: Row): Ending | undefined {
   const uploaded = custom_status === "active" ? custom_expires_at : null;
   const end = Math.max(issued ?? 0, uploaded ?? 0);
   if (end === 0) return undefined;
-  // As in lifecycle/certificates.ts: after two thirds of its time.
-  const renewal = end === issued && issued_at !== null ? issued_at + ((end - issued_at) * 2) / 3 : undefined;
+  const renewal = end === issued && issued_at !== null ? issued_at + renewedAfter(end - issued_at) : undefined;
   return { app, hostname, end, renewal };
 }
 

@@ -122,6 +122,10 @@ function atSubject(context: Context, subject: string): HostnameRow | undefined {
   return findHostname(context, subject.slice(0, slash), subject.slice(slash + 1));
 }
 
+// ASSUMED: a certificate is renewed after two thirds of its time.
+/** Milliseconds from the issue of a certificate to its renewal, of those to its end. */
+export const renewedAfter = (lifetimeMs: number): number => (lifetimeMs * 2) / 3;
+
 // ASSUMED: what was not issued is requested again after ten minutes, and a renewal that failed after a day.
 const againMs = 10 * 60 * 1000;
 
@@ -163,8 +167,7 @@ export function issued(context: Context, subject: string, certificate?: IssuedCe
     problems: "[]",
   });
   context.timers.cancel(subject, "certificate.issue", "certificate.renew");
-  // ASSUMED: a certificate is renewed after two thirds of its time.
-  context.timers.after(Math.max(Math.floor(((expires - now) * 2) / 3), 1), "certificate.renew", subject);
+  context.timers.after(Math.max(Math.floor(renewedAfter(expires - now)), 1), "certificate.renew", subject);
 }
 
 /** The issuer got no certificate. One that a hostname has is served until it expires. */

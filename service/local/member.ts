@@ -17,7 +17,7 @@ import { FollowedHistory } from "../history/sharing.ts";
 import { answerWith, Front } from "../http/front.ts";
 import { positionOf } from "../replication/changes.ts";
 import { LeaderLog } from "../replication/leaderLog.ts";
-import type { Log } from "../replication/log.ts";
+import type { Listed, Log } from "../replication/log.ts";
 import { usualTiming, type MemberState } from "../replication/member.ts";
 import { keepLog, usualBytes } from "../replication/snapshots.ts";
 import { Membership } from "../replication/membership.ts";
@@ -265,12 +265,20 @@ class MemberProcess {
     };
   }
 
+  /** The members that run, as far as the log knows. */
+  async #runningMembers(): Promise<readonly Listed[]> {
+    return (await this.#joined.log.members()).filter(({ agoMs }) => agoMs < seenMs);
+  }
+
   /** Looks how long the log is, what it has, and which members there are. */
   async #measure(): Promise<void> {
     const { log } = this.#joined;
-    const [{ seq: endSeq, size: logBytes, snapshots }, all] = await Promise.all([log.extent(), log.members()]);
+    const [{ seq: endSeq, size: logBytes, snapshots }, running] = await Promise.all([
+      log.extent(),
+      this.#runningMembers(),
+    ]);
     const members: Record<string, number> = { leader: 0, standby: 0, follower: 0 };
-    for (const { role, agoMs } of all) if (agoMs < seenMs) members[role] = (members[role] ?? 0) + 1;
+    for (const { role } of running) members[role] = (members[role] ?? 0) + 1;
     this.#measured = { endSeq, logBytes, snapshots: snapshots.length, members };
   }
 
@@ -284,7 +292,7 @@ class MemberProcess {
   /** Makes a snapshot when one is due. Of the members that follow, the first by address does it, so that the leader need not. */
   async #keep(address: string): Promise<void> {
     const { log } = this.#joined;
-    const standbys = (await log.members()).filter(({ role, agoMs }) => role !== "leader" && agoMs < seenMs);
+    const standbys = (await this.#runningMembers()).filter(({ role }) => role !== "leader");
     const isMine = this.#created ? standbys.length === 0 : standbys[0]?.address === address;
     if (!isMine) return;
     const { folder, keepMs } = this.#plan;
@@ -335,8 +343,8 @@ class MemberProcess {
   /** Forwards to the next leader until the other members know it, so that no request is refused. */
   async #introduceSuccessor(): Promise<void> {
     const { log } = this.#joined;
-    const members = await log.members().catch(() => []);
-    if (!members.some(({ role, agoMs }) => role === "standby" && agoMs < seenMs)) return;
+    const members = await this.#runningMembers().catch(() => []);
+    if (!members.some(({ role }) => role === "standby")) return;
     const until = performance.now() + successorMs;
     while (performance.now() < until) {
       const found = await log.leadership().catch(() => undefined);

@@ -6,11 +6,8 @@ import type { Caller } from "./rule.ts";
 /** Operations that use POST but only read. */
 export const mayRead: ReadonlySet<string> = new Set(["platform.placements"]);
 
-/**
- * ASSUMED: the role `operate` keeps what exists running: it starts and stops Machines, runs commands in them, takes leases, snapshots
- * and backups, and changes nothing that a program declares.
- */
-const operations: ReadonlySet<string> = new Set([
+/** Operations that keep existing Machines running, by the role `operate` and by the console. */
+export const operatesMachines = [
   "machines.start",
   "machines.stop",
   "machines.restart",
@@ -19,6 +16,14 @@ const operations: ReadonlySet<string> = new Set([
   "machines.uncordon",
   "machines.exec",
   "machines.signal",
+] as const;
+
+/**
+ * ASSUMED: the role `operate` keeps what exists running: it starts and stops Machines, runs commands in them, takes leases, snapshots
+ * and backups, and changes nothing that a program declares.
+ */
+const operations: ReadonlySet<string> = new Set([
+  ...operatesMachines,
   "machines.acquireLease",
   "machines.releaseLease",
   "volumes.createSnapshot",

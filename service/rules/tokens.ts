@@ -1,7 +1,6 @@
 // The token of the request (docs/interface.md#organizations-and-tokens).
 import type { contract } from "../../api/index.ts";
-import type { AppRow } from "../store/rows.ts";
-import { appsParameter, onlyApps } from "../store/tokens.ts";
+import { ownApps } from "../store/tokens.ts";
 import { callerOrg } from "./find.ts";
 import type { Rules } from "./rule.ts";
 
@@ -12,13 +11,7 @@ export const tokens: Rules<typeof contract.tokens> = {
   current(input) {
     const { context, caller } = input;
     const { slug, name } = callerOrg(input);
-    const apps =
-      caller.apps === null
-        ? undefined
-        : context.store.all<AppRow>(
-            `SELECT * FROM apps WHERE ${onlyApps("id", 1)} AND deleting < 2 ORDER BY name`,
-            appsParameter(caller),
-          );
+    const apps = ownApps(context.store, caller);
     return {
       tokens: [
         {

@@ -1,7 +1,7 @@
 // Organizations and access tokens. The store has only the hash of a token.
 import { hash } from "node:crypto";
 import { isSame } from "../crypto/isSame.ts";
-import type { OrgRow } from "./rows.ts";
+import type { AppRow, OrgRow } from "./rows.ts";
 import type { Store } from "./database.ts";
 import type { Role } from "./roles.ts";
 
@@ -74,6 +74,18 @@ export const appsParameter = ({ apps }: Pick<Scope, "apps">): string | null =>
 /** SQL for the Apps that a token is for: the parameter of this number is {@link appsParameter}. */
 export const onlyApps = (id: string, parameter: number): string =>
   `(?${parameter} IS NULL OR ${id} IN (SELECT value FROM json_each(?${parameter})))`;
+
+/** The Apps of a scope that are not being removed, by name; null for all. */
+export const ownApps = (
+  store: Pick<Store, "all">,
+  scope: Pick<Scope, "apps">,
+): readonly Pick<AppRow, "name" | "created_at">[] | null =>
+  isForAll(scope)
+    ? null
+    : store.all(
+        `SELECT name, created_at FROM apps WHERE ${onlyApps("id", 1)} AND deleting < 2 ORDER BY name`,
+        appsParameter(scope),
+      );
 
 /** The longest expiry of a token in milliseconds: a hundred years, as `876000h`. */
 export const longestExpiryMs = 876_000 * 3600_000;

@@ -88,27 +88,29 @@ const appsOf = (store: Pick<Access, "all">, { id }: TrustRow): readonly AppOfTru
     id,
   );
 
+/** Trusts with their claims and Apps, oldest first. */
+const read = (store: Pick<Access, "all">, where = "", ...values: string[]) =>
+  store.all<TrustRow>(`SELECT ${columns} ${where} ORDER BY t.created_at, t.id`, ...values).map((row) => {
+    const { of_apps, is_reusable, claims, ...rest } = row;
+    const apps = of_apps === 1 ? appsOf(store, row) : undefined;
+    return { ...rest, claims: JSON.parse(claims) as Claims, apps, isReusable: is_reusable === 1 };
+  });
+
 /** Every trust, oldest first. */
 export const listTrusts = (store: Pick<Access, "all">): readonly ListedTrust[] =>
-  store.all<TrustRow>(`SELECT ${columns} ORDER BY t.created_at, t.id`).map((row) => {
-    const { slug, of_apps, is_reusable, claims, ...rest } = row;
-    const apps = of_apps === 1 ? appsOf(store, row).map(({ name }) => name) : null;
-    return { ...rest, org: slug, claims: JSON.parse(claims) as Claims, apps, is_reusable: is_reusable === 1 };
-  });
+  read(store).map(({ slug, apps, isReusable, ...rest }) => ({
+    ...{ ...rest, org: slug, is_reusable: isReusable },
+    apps: apps?.map(({ name }) => name) ?? null,
+  }));
 
 /** The trusts of an issuer that still give something, oldest first. */
 export const trustsOf = (store: Pick<Access, "all">, issuer: string): readonly Trust[] =>
-  store
-    .all<TrustRow>(`SELECT ${columns} WHERE t.issuer = ? ORDER BY t.created_at, t.id`, issuer)
-    .map((row) => {
-      const { of_apps, is_reusable, claims, network, ...rest } = row;
-      return {
-        ...{ ...rest, claims: JSON.parse(claims) as Claims, isReusable: is_reusable === 1 },
-        ...(of_apps === 1 ? { apps: appsOf(store, row).map(({ id }) => id) } : {}),
-        ...(network === null ? {} : { network }),
-      };
-    })
-    .filter(({ apps }) => apps === undefined || apps.length > 0);
+  read(store, "WHERE t.issuer = ?", issuer)
+    .filter(({ apps }) => apps === undefined || apps.length > 0)
+    .map(({ apps, network, ...rest }) => ({
+      ...{ ...rest, network: network ?? undefined },
+      apps: apps?.map(({ id }) => id),
+    }));
 
 /** Removes a trust with the tokens that it gave; false if there is none. */
 export const removeTrust = (store: Access, id: string): boolean => {

@@ -11,7 +11,7 @@ export const prometheusProgram = (name, env) =>
     {
       ...{ name, what: "Prometheus", source: "tools/prometheus" },
       package: `github.com/prometheus/prometheus/cmd/${name}`,
-      // It finds its targets in no cloud, which is most of what would be compiled.
+      // Without its discovery of targets in clouds, which is most of the code.
       prepare: async () => ["-tags", "remove_all_sd"],
     },
     env,

@@ -61,7 +61,7 @@ export const cases: Readonly<Record<string, Case>> = {
     fires: requests(90, 10),
     labels: { job },
     summary: "10% of the requests to the service fail with a status of 500 or more.",
-    // One that fails when hardly anyone asks is no reason to wake somebody.
+    // One failure among very few requests is no reason to page the person on call.
     quiet: [requests(99, 1), requests(0.1, 0.1), {}],
   },
   MachinesServiceSlow: {

@@ -89,7 +89,7 @@ test("Apps beyond the limit share a label, which no counter leaves, and those th
   expect(restarts()).toEqual({ web: 1, four: 1, [otherApps]: 3 });
 });
 
-test("an App that nobody scrapes takes no memory once it is gone", async () => {
+test("an App takes no memory once it is gone, also if /metrics is never read", async () => {
   const { service } = await withApp();
   const { store } = service.context;
   const counted = new Counted(store);
