@@ -11,6 +11,7 @@ import { addList } from "./commands/list.ts";
 import { addLogs } from "./commands/logs.ts";
 import { addMembers } from "./commands/members.ts";
 import { sentence } from "./commands/sentence.ts";
+import { addSetup, useInstalled } from "./commands/setup.ts";
 import { addSsh } from "./commands/ssh.ts";
 import { addStart, defaultListen } from "./commands/start.ts";
 import { addTokens } from "./commands/tokens.ts";
@@ -41,6 +42,7 @@ const withListen = (text: string): string =>
     : text;
 
 async function main(): Promise<void> {
+  useInstalled(process.env);
   const program = new Command("machines-service")
     .description("A complete, self-hosted Machines Control Service.")
     .version(`machines-service ${version}`, "-v, --version", "print the name and the version")
@@ -60,6 +62,7 @@ async function main(): Promise<void> {
   addMembers(program);
   addKubernetes(program);
   addWatch(program);
+  addSetup(program);
   tidyEnvironment(program);
   await program.parseAsync();
 }

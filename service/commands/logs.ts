@@ -1,7 +1,10 @@
 // The commands logs and url: what the service and its Machines write, and where an App can be opened.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readFileSync, watchFile } from "node:fs";
 import { InvalidArgumentError, type Command } from "commander";
 import { reach, streamFrom } from "../local/client.ts";
+import { findRunning } from "../local/daemon.ts";
 import { logFile, olderLog } from "../local/log.ts";
 import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
@@ -39,7 +42,17 @@ async function logs(
   const folder = dataFolder(data);
   if (app !== undefined) return logsOfApp(folder, app, machine, flags);
   if (flags.since !== undefined) throw new Problem("--since needs an App; the log of the service has --lines");
-  logsOfService(folder, flags);
+  const unit = findRunning(folder)?.unit;
+  if (unit === undefined) logsOfService(folder, flags);
+  else await journalOf(unit, flags);
+}
+
+/** systemd keeps the log of its units. */
+async function journalOf(unit: string, { follow, lines }: LogsFlags): Promise<void> {
+  const args = ["--unit", unit, "--output", "cat", "--no-pager", "--lines", String(lines)];
+  const child = spawn("journalctl", [...args, ...(follow ? ["--follow"] : [])], { stdio: "inherit" });
+  const [code] = (await once(child, "exit")) as [number | null];
+  process.exitCode = code ?? 1;
 }
 
 /** Sends a request outside of the interface for an App, of whose id its path may be made, and handles the lines of the answer. */

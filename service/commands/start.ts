@@ -103,6 +103,11 @@ function status(_: Flags, command: Command): void {
 
 async function stop(_: Flags, command: Command): Promise<void> {
   const folder = dataFolder(command.optsWithGlobals<Flags>().data);
+  const unit = findRunning(folder)?.unit;
+  if (unit !== undefined)
+    throw new Problem(
+      `the service is ${unit} of systemd, which would start it again for the next request; stop both: systemctl stop ${unit} "machines-service-*.socket"`,
+    );
   const stopped = await stopLocal(folder);
   print(
     stopped ? `machines-service has stopped (pid ${stopped.pid})` : `machines-service is not running (data ${folder})`,
@@ -111,12 +116,8 @@ async function stop(_: Flags, command: Command): Promise<void> {
 
 const names = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(",")];
 
-/** Adds the commands that start and stop the service. */
-export function addStart(program: Command): void {
-  const command = program
-    .command("start")
-    .description("start the service and serve until it is stopped; with --detach, in the background")
-    .option("-d, --detach", "start it in the background, unless it is running, and return once it is ready");
+/** The options of a service, without `--data`. */
+export function startOptions(): Option[] {
   const options = [
     new Option("--listen <address>", `address to listen at; port 0 picks a free one (default: ${defaultListen})`),
     new Option("--tls-cert <file>", "certificate for HTTPS, in PEM"),
@@ -209,9 +210,18 @@ export function addStart(program: Command): void {
       "--otlp-endpoint <url>",
       "URL of an OpenTelemetry collector that gets the spans; none are recorded when left out",
     ).env("OTEL_EXPORTER_OTLP_ENDPOINT"),
-    new Option("--json", "print a JSON object"),
   ];
-  for (const option of options) command.addOption(option.envVar === undefined ? fromEnvironment(option) : option);
+  return options.map((option) => (option.envVar === undefined ? fromEnvironment(option) : option));
+}
+
+/** Adds the commands that start and stop the service. */
+export function addStart(program: Command): void {
+  const command = program
+    .command("start")
+    .description("start the service and serve until it is stopped; with --detach, in the background")
+    .option("-d, --detach", "start it in the background, unless it is running, and return once it is ready");
+  for (const option of startOptions()) command.addOption(option);
+  command.addOption(fromEnvironment(new Option("--json", "print a JSON object")));
   command.addOption(new Option("--report", "report to the process that started this one").hideHelp()).action(start);
   program
     .command("status")

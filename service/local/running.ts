@@ -5,7 +5,9 @@ import { startAdmin, type Admin } from "../http/admin.ts";
 import type { Service } from "../service.ts";
 import type { Running } from "../store/lock.ts";
 import { hostInUrl, listenProblem } from "./listen.ts";
+import { version } from "../version.ts";
 import type { Plan } from "./plan.ts";
+import { unitOf } from "./systemd.ts";
 
 /** Length of the system's queue of new connections. When it is full, clients wait a whole second. */
 export const backlog = 4096;
@@ -19,10 +21,13 @@ export function urlOf({ tls, address }: Plan, server: Server): string {
 /** The record of a service; `run` identifies this run, for its console. */
 export function runningOf({ folder, options, tls }: Plan, url: string, run: string): Running {
   const mode = options.console ?? "read";
+  const unit = unitOf(process.env);
   return {
     url,
     pid: process.pid,
     data: folder,
+    version,
+    ...(unit === undefined ? {} : { unit }),
     runtime: options.runtime ?? "simulated",
     postgres: options.postgres ?? "simulated",
     ...(mode === "off" ? {} : { console: { mode, run } }),

@@ -6,14 +6,23 @@ import { clearRunning, writeRunning, type Running } from "../store/lock.ts";
 import { listenProblem } from "./listen.ts";
 import { planOf, type Plan, type StartOptions } from "./plan.ts";
 import { adminOf, backlog, onSignal, runningOf, urlOf } from "./running.ts";
+import { managerOf } from "./systemd.ts";
 
 /** Serves until SIGINT or SIGTERM. */
 export async function serve(options: StartOptions): Promise<Running> {
-  const plan = await planOf(options);
-  if (options.store === undefined) return serveAlone(plan);
+  const manager = managerOf(process.env);
+  const running = await serveBy(await planOf(options));
+  if (manager) onSignal(() => manager.stopping());
+  manager?.ready();
+  return running;
+}
+
+async function serveBy(plan: Plan): Promise<Running> {
+  const { store } = plan.options;
+  if (store === undefined) return serveAlone(plan);
   // Loaded only when it is used: most services are one process.
   const { serveAsMember } = await import("./member.ts");
-  return serveAsMember(plan, options.store);
+  return serveAsMember(plan, store);
 }
 
 /** Serves as the only process. */

@@ -18,6 +18,10 @@ export interface Running {
   readonly url: string;
   readonly pid: number;
   readonly data: string;
+  /** Its version; undefined of services before 0.2. */
+  readonly version?: string;
+  /** The unit of systemd that it is; undefined if systemd did not start it. */
+  readonly unit?: string;
   /** What runs its Machines; undefined of services before there was a choice. */
   readonly runtime?: string;
   /** Name of the engine of Postgres clusters. */

@@ -33,6 +33,7 @@ export const layers = {
     ["console"],
     ["service"],
     ["local"],
+    ["setup"],
     ["commands"],
     ["index", "main"],
   ],

