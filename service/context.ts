@@ -19,6 +19,14 @@ import type { FairTurns } from "./time/fairTurns.ts";
 import type { Vault } from "./store/vault.ts";
 import type { Counted } from "./watch/byApp.ts";
 
+/** Names that lead to the proxy, in lower case. */
+export interface PublicNames {
+  /** Where the API and the console answer. */
+  readonly hostname?: string;
+  /** Each App answers at its name below this domain. */
+  readonly appsDomain?: string;
+}
+
 /** The service as rules see it. */
 export interface Context {
   readonly store: Store;
@@ -57,6 +65,8 @@ export interface Context {
   readonly machineRows: BoundedCache<MachineRow>;
   /** Host names at which clients reach the API, in lower case, besides those of this computer. */
   readonly ownNames: ReadonlySet<string>;
+  /** The names at which other computers reach the service and its Apps. */
+  readonly publicNames: PublicNames;
   /** What was counted since the start, for metrics. */
   readonly counted: Counted;
   /** What was asked, what happened, and rollouts. */

@@ -6,6 +6,7 @@ import { issued, refused } from "./lifecycle/certificates.ts";
 import * as clusterContents from "./lifecycle/clusterContents.ts";
 import * as clusters from "./lifecycle/clusters.ts";
 import { checked, exited, findMachine, resolved, runtimeEvent, subjectOf, unprepared } from "./lifecycle/machines.ts";
+import { isOwnSubject, ownIssued, ownRefused } from "./lifecycle/ownCertificates.ts";
 import * as volumes from "./lifecycle/volumes.ts";
 import type { Proxy } from "./proxy/proxy.ts";
 import type { IssuerHost } from "./runtime/certificateIssuer.ts";
@@ -155,8 +156,10 @@ const issuerHost = ({ store, folder, clock, resolver, log, context }: HostParts,
   folder,
   resolver,
   events: {
-    issued: (subject, certificate) => report(() => issued(context(), subject, certificate)),
-    refused: (subject, problem) => report(() => refused(context(), subject, problem)),
+    issued: (subject, certificate) =>
+      report(() => (isOwnSubject(subject) ? ownIssued : issued)(context(), subject, certificate)),
+    refused: (subject, problem) =>
+      report(() => (isOwnSubject(subject) ? ownRefused : refused)(context(), subject, problem)),
   },
   settled: settling(store),
 });

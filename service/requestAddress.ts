@@ -1,9 +1,17 @@
 // Facts about the client of a request, for commands that it can copy.
 import type { FastifyRequest } from "fastify";
 
+/** Where a request has what a trusted proxy says of its scheme. */
+export const forwardedProto: unique symbol = Symbol("forwarded proto");
+
+/** Whether a client came by HTTPS. */
+export const isByHttps = ({ raw, protocol }: FastifyRequest): boolean =>
+  ((raw as { readonly [forwardedProto]?: string })[forwardedProto] ?? protocol) === "https";
+
 /** The address that a client used. A name that no host has is not repeated. */
-export function addressOf({ protocol, headers: { host = "" } }: FastifyRequest): string {
-  return `${protocol}://${/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i.test(host) ? host : "localhost"}`;
+export function addressOf(request: FastifyRequest): string {
+  const { host = "" } = request.headers;
+  return `${isByHttps(request) ? "https" : "http"}://${/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i.test(host) ? host : "localhost"}`;
 }
 
 /** Where a request of another member says from which client it has it. */

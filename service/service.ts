@@ -21,6 +21,7 @@ import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
 import { followClock, followSince } from "./lifecycle/clockJump.ts";
 import { recreateLost, type Lost } from "./lifecycle/lost.ts";
 import { recoverCertificates } from "./lifecycle/certificates.ts";
+import { recoverOwnCertificates } from "./lifecycle/ownCertificates.ts";
 import * as clusters from "./lifecycle/clusters.ts";
 import { delayProfiles, type DelayProfile, type Delays } from "./time/delays.ts";
 import { timerHandlers } from "./lifecycle/timerHandlers.ts";
@@ -36,6 +37,7 @@ import { addExchangeRoute } from "./http/exchangeRoute.ts";
 import { addHistoryRoutes } from "./http/historyRoutes.ts";
 import { addLocalRoutes } from "./http/localRoutes.ts";
 import { addTerminals } from "./http/terminals.ts";
+import { throughProxy } from "./http/throughProxy.ts";
 import { addMetaRoutes } from "./http/metaRoutes.ts";
 import { proxyLimits, type ProxyLimits } from "./proxy/limits.ts";
 import { Proxy } from "./proxy/proxy.ts";
@@ -62,7 +64,7 @@ import { Tokens } from "./store/tokens.ts";
 import { openVault } from "./store/vault.ts";
 import { FairTurns } from "./time/fairTurns.ts";
 import { Usage } from "./usage/usage.ts";
-import type { Context } from "./context.ts";
+import type { Context, PublicNames } from "./context.ts";
 import { Counted } from "./watch/byApp.ts";
 import type { Measured } from "./watch/exposition.ts";
 
@@ -101,6 +103,8 @@ export interface ServiceOptions {
   readonly nearest?: string;
   /** Host names allowed in addition to those of this computer; `"any"` allows all. */
   readonly allowHosts?: readonly string[] | "any";
+  /** The names at which other computers reach the service and its Apps, by its proxy. Default: none. */
+  readonly publicNames?: PublicNames;
   /** Receives the log lines. Default: none are written. */
   readonly log?: LogStream;
   /** Records 100,000 requests from the start. Default: 10,000 for the console; 100,000 once there is an admin listener. */
@@ -207,7 +211,9 @@ export function createService(options: ServiceOptions = {}): Service {
       audit: () => audit,
     });
     const { reach } = context.runtime;
-    const proxy: Proxy | undefined = reach && new Proxy(context, reach, authority, folder, proxyLimits(options.proxy));
+    const own = throughProxy(app, limits);
+    const proxy: Proxy | undefined =
+      reach && new Proxy(context, reach, authority, folder, proxyLimits(options.proxy), own);
     const usage = new Usage(context, proxy?.traffic);
     const token = firstToken(store, folder, {
       ids: context.ids,
@@ -241,8 +247,8 @@ export function createService(options: ServiceOptions = {}): Service {
       run,
       firstToken: token,
     };
-    const sessions =
-      mode === "off" ? undefined : new Sessions({ ...signing, mode, isSecure: options.tls !== undefined });
+    const sessions = mode === "off" ? undefined : new Sessions({ ...signing, mode });
+    const hostname = [options.publicNames?.hostname ?? []].flat();
     const appOptions: AppOptions = {
       context,
       tokens,
@@ -252,7 +258,7 @@ export function createService(options: ServiceOptions = {}): Service {
       audit,
       metrics,
       strict,
-      allowedHosts: allowHosts === "any" ? undefined : new Set(namesIn(allowHosts)),
+      allowedHosts: allowHosts === "any" ? undefined : new Set([...namesIn(allowHosts), ...hostname]),
       seen: options.onRequest ?? (() => {}),
     };
     addRoutes(app, appOptions);
@@ -297,7 +303,10 @@ export function createService(options: ServiceOptions = {}): Service {
     context.runtime.recover?.();
     context.postgres.recover?.();
     store
-      .write(() => recoverCertificates(context))
+      .write(() => {
+        recoverCertificates(context);
+        recoverOwnCertificates(context);
+      })
       .catch((error: unknown) => app.log.error({ err: error }, "certificates"));
     let closing: Promise<void> | undefined;
     const storeUse = async (): Promise<void> => {
@@ -355,6 +364,7 @@ const rowWeight = 600;
 // Finds a value that only the vault's key can decrypt.
 const sealedAnything = `SELECT 1 FROM secrets UNION ALL SELECT 1 FROM secret_keys UNION ALL SELECT 1 FROM database_users
   UNION ALL SELECT 1 FROM hostnames WHERE custom_key IS NOT NULL OR issued_key IS NOT NULL
+  UNION ALL SELECT 1 FROM own_certificates WHERE key IS NOT NULL
   UNION ALL SELECT 1 FROM secret_sets LIMIT 1`;
 
 /** The parts that a context is made from. The functions return parts that need the context themselves. */
@@ -426,6 +436,7 @@ function createContext(parts: Parts): Context {
       16 * mi,
     ),
     ownNames: new Set(namesIn(options.allowHosts ?? [])),
+    publicNames: options.publicNames ?? {},
     counted: new Counted(store),
     history,
     log,

@@ -32,8 +32,9 @@ interface Flags {
 }
 
 function printReady(running: Running, json: boolean): void {
-  const { url, pid, data, runtime = "simulated", postgres = "simulated", proxy, admin } = running;
-  const docs = `${url}/docs`;
+  const { url, pid, data, runtime = "simulated", postgres = "simulated", proxy, admin, appsUrl } = running;
+  const people = running.publicUrl ?? url;
+  const docs = `${people}/docs`;
   const page = consoleUrl(running);
   const isSimulated = postgres === "simulated";
   const engine = isSimulated ? "" : `, Postgres ${postgres}`;
@@ -41,12 +42,19 @@ function printReady(running: Running, json: boolean): void {
     ...(isSimulated ? {} : { postgres }),
     ...(proxy === undefined ? {} : { proxy }),
     ...(admin === undefined ? {} : { admin }),
+    ...(running.publicUrl === undefined ? {} : { publicUrl: running.publicUrl }),
+    ...(appsUrl === undefined ? {} : { appsUrl }),
   };
   if (json)
     return printJson({ url, pid, data, runtime, ...others, docs, ...(page === undefined ? {} : { console: page }) });
   const listener = admin === undefined ? "" : `, admin listener ${admin}`;
-  print(`machines-service is ready at ${url} (pid ${pid}, data ${data}, runtime ${runtime}${engine}${listener})`);
-  if (proxy) print(`an App's service: http://<app>.localhost:${proxy.http}, https://<app>.localhost:${proxy.https}`);
+  const here = people === url ? "" : `, on this computer ${url}`;
+  print(
+    `machines-service is ready at ${people} (pid ${pid}, data ${data}, runtime ${runtime}${engine}${listener}${here})`,
+  );
+  if (appsUrl !== undefined) print(`an App's service: ${appsUrl}`);
+  else if (proxy)
+    print(`an App's service: http://<app>.localhost:${proxy.http}, https://<app>.localhost:${proxy.https}`);
   print(`every operation, with examples: ${docs}`);
   if (page !== undefined) print(`console: ${page} (to sign in: ${ownCommand("console", data)})`);
 }
@@ -171,6 +179,18 @@ export function startOptions(): Option[] {
     new Option(
       "--https <port>",
       "port of the proxy for HTTPS; if it is taken, another one that is kept (default: 4282)",
+    ),
+    new Option(
+      "--public <addresses...>",
+      "addresses at which the proxy listens for other computers, such as 0.0.0.0, at ports 80 and 443 unless --http and --https differ; needs --runtime docker (default: none)",
+    ).argParser(names),
+    new Option(
+      "--hostname <name>",
+      "host name at which the API and the console answer by HTTPS, such as machines.example.com; needs --public",
+    ),
+    new Option(
+      "--apps-domain <domain>",
+      "domain below which each App answers at its name, such as apps.example.com; needs --public",
     ),
     new Option("--proxy-connections <count>", "most client connections to the proxy at the same time (default: 10000)"),
     new Option(

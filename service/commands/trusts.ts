@@ -89,7 +89,8 @@ function claimsOf({ repository, project, branch, environment, claim = [] }: AddF
 
 /** The address of the running service. Every computer has a loopback address, so one of these names no service. */
 function audienceOfRunning(folder: string): string {
-  const { url } = findRunning(folder) ?? {};
+  const running = findRunning(folder);
+  const url = running?.publicUrl ?? running?.url;
   if (url === undefined || /^(localhost|127\..*|\[::1\])$/.test(new URL(url).hostname))
     throw new Problem("give the address that programs have in machines:endpoint with --audience");
   return new URL(url).origin;

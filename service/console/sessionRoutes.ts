@@ -1,7 +1,7 @@
 // The routes that open, show and end the session of a browser.
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Context } from "../context.ts";
-import { clientAddress } from "../requestAddress.ts";
+import { clientAddress, isByHttps } from "../requestAddress.ts";
 import { refuseForeignPage } from "../http/authenticate.ts";
 import { Refusal, refuse } from "../refusal.ts";
 import type { Clock } from "../time/clock.ts";
@@ -74,7 +74,7 @@ export function addSessionRoutes(app: FastifyInstance, routes: SessionRoutes): v
       throw new Refusal(429, { error }, { "retry-after": String(seconds) });
     }
     try {
-      const { cookie, pageKey } = sessions.open(credential);
+      const { cookie, pageKey } = sessions.open(credential, isByHttps(request));
       return reply.header("set-cookie", cookie).header("cache-control", "no-store").send({ page_key: pageKey });
     } catch (error) {
       lockOut.failed(clientAddress(request), clock.elapsed());
@@ -88,6 +88,9 @@ export function addSessionRoutes(app: FastifyInstance, routes: SessionRoutes): v
 
   app.delete("/console/session", open, (request, reply) => {
     refuseForeignPage(request);
-    return reply.header("set-cookie", sessions.end()).status(204).send();
+    return reply
+      .header("set-cookie", sessions.end(isByHttps(request)))
+      .status(204)
+      .send();
   });
 }

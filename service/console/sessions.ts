@@ -41,8 +41,6 @@ export interface SessionOptions {
   /** Identifies this run of the service. */
   readonly run: string;
   readonly mode: Exclude<ConsoleMode, "off">;
-  /** Whether the service is reached by HTTPS. */
-  readonly isSecure: boolean;
   /** The first token of organization `personal`, whose rights a code gives. */
   readonly firstToken: string;
 }
@@ -59,7 +57,7 @@ export interface OpenedSession {
 export class Sessions implements SessionFinder {
   readonly #options: SessionOptions;
   readonly #codes: Codes;
-  #name: string | undefined;
+  readonly #names = new Map<boolean, string>();
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -68,12 +66,16 @@ export class Sessions implements SessionFinder {
 
   /**
    * Name of the cookie. Browsers share cookies between the ports of a host, so each service has its own. They let only
-   * HTTPS pages of this very host set one whose name begins with `__Host-`.
+   * HTTPS pages of this very host set one whose name begins with `__Host-`. A service may be reached by both.
    */
-  get #cookie(): string {
-    const { vault, cookie, isSecure } = this.#options;
+  #cookie(isSecure: boolean): string {
+    const known = this.#names.get(isSecure);
+    if (known !== undefined) return known;
+    const { vault, cookie } = this.#options;
     const prefix = isSecure ? "__Host-" : "";
-    return (this.#name ??= `${prefix}machines_console_${vault.digest("console cookie name", cookie).slice(0, 8)}`);
+    const name = `${prefix}machines_console_${vault.digest("console cookie name", cookie).slice(0, 8)}`;
+    this.#names.set(isSecure, name);
+    return name;
   }
 
   /** A one-time code for this run of the service. */
@@ -82,8 +84,8 @@ export class Sessions implements SessionFinder {
     return makeCode(vault, run, random, clock.now());
   }
 
-  /** Opens a session. Refuses a code or a token that is not valid. */
-  open(credential: Credential): OpenedSession {
+  /** Opens a session of a browser that came by HTTPS or not. Refuses a code or a token that is not valid. */
+  open(credential: Credential, isSecure: boolean): OpenedSession {
     const { tokens, clock, now, firstToken, folder, random } = this.#options;
     const isOperator = "code" in credential;
     if (isOperator && !this.#codes.take(credential.code, clock.now())) {
@@ -99,34 +101,38 @@ export class Sessions implements SessionFinder {
     const nonce = Buffer.from(random(8)).toString("hex");
     const claims = [bearer.id, isOperator ? "operator" : "user", String(clock.now() + lifetimeMs), nonce];
     return {
-      cookie: this.#header([...claims, this.#sign("console session", claims)].join("."), lifetimeMs / 1000),
-      pageKey: this.#sign("console page key", claims),
+      cookie: this.#header(
+        [...claims, this.#sign("console session", claims, isSecure)].join("."),
+        lifetimeMs / 1000,
+        isSecure,
+      ),
+      pageKey: this.#sign("console page key", claims, isSecure),
     };
   }
 
   /** The header that removes the cookie. */
-  end(): string {
-    return this.#header("", 0);
+  end(isSecure: boolean): string {
+    return this.#header("", 0, isSecure);
   }
 
   /** The session of a request's cookies and page key, unless it or its token has expired or was revoked. */
-  find(cookies: string, pageKey: string): FoundSession | undefined {
-    const name = `${this.#cookie}=`;
+  find(cookies: string, pageKey: string, isSecure: boolean): FoundSession | undefined {
+    const name = `${this.#cookie(isSecure)}=`;
     // Pages at other ports of the host can set a cookie with the same name, and browsers may send it first.
     const values = cookies.split(/; */).filter((one) => one.startsWith(name));
     for (const value of values.slice(0, mostCookies)) {
-      const found = this.#sessionOf(value.slice(name.length), pageKey);
+      const found = this.#sessionOf(value.slice(name.length), pageKey, isSecure);
       if (found) return found;
     }
     return undefined;
   }
 
-  #sessionOf(cookie: string, pageKey: string): FoundSession | undefined {
+  #sessionOf(cookie: string, pageKey: string, isSecure: boolean): FoundSession | undefined {
     const { tokens, clock, now, mode } = this.#options;
     const [id = "", role = "", expiry = "", nonce = "", signature = ""] = cookie.split(".");
     const claims = [id, role, expiry, nonce];
-    if (!isSame(signature, this.#sign("console session", claims))) return undefined;
-    if (!isSame(pageKey, this.#sign("console page key", claims))) return undefined;
+    if (!isSame(signature, this.#sign("console session", claims, isSecure))) return undefined;
+    if (!isSame(pageKey, this.#sign("console page key", claims, isSecure))) return undefined;
     const expiresAt = Number(expiry);
     const left = expiresAt - clock.now();
     // One that was opened while the clock was ahead is not valid for longer.
@@ -138,13 +144,12 @@ export class Sessions implements SessionFinder {
     };
   }
 
-  #sign(what: "console session" | "console page key", claims: readonly string[]): string {
-    return this.#options.vault.digest(what, [this.#cookie, ...claims].join("\0"));
+  #sign(what: "console session" | "console page key", claims: readonly string[], isSecure: boolean): string {
+    return this.#options.vault.digest(what, [this.#cookie(isSecure), ...claims].join("\0"));
   }
 
-  #header(value: string, maxAge: number): string {
-    const { isSecure } = this.#options;
+  #header(value: string, maxAge: number, isSecure: boolean): string {
     const attributes = `Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
-    return `${this.#cookie}=${value}; ${attributes}`;
+    return `${this.#cookie(isSecure)}=${value}; ${attributes}`;
   }
 }

@@ -2,6 +2,7 @@
 // (docs/interface.md#authentication, F36).
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Refusal, refuse } from "../refusal.ts";
+import { isByHttps } from "../requestAddress.ts";
 import type { Clock } from "../time/clock.ts";
 import type { Role } from "../store/roles.ts";
 import type { Bearer, Tokens } from "../store/tokens.ts";
@@ -26,7 +27,7 @@ export interface FoundSession {
 
 /** Finds the session of the headers `Cookie` and {@link pageKeyHeader}; undefined if they have none that is valid. */
 export interface SessionFinder {
-  find(cookies: string, pageKey: string): FoundSession | undefined;
+  find(cookies: string, pageKey: string, isSecure: boolean): FoundSession | undefined;
 }
 
 /**
@@ -140,11 +141,12 @@ export const bearerToken = (authorization: string | undefined): string | undefin
 /** The sender of a request by its token, or else by its session; undefined without either. */
 export function senderOf(
   { context, tokens, sessions }: Pick<AuthenticateOptions, "context" | "tokens" | "sessions">,
-  { headers }: FastifyRequest,
+  request: FastifyRequest,
 ): { readonly bearer: Bearer; readonly session: Session | null } | undefined {
+  const { headers } = request;
   const { authorization, cookie, [pageKeyHeader]: key = pageKeyIn(headers["sec-websocket-protocol"]) } = headers;
   if (authorization === undefined && cookie !== undefined)
-    return typeof key === "string" ? sessions?.find(cookie, key) : undefined;
+    return typeof key === "string" ? sessions?.find(cookie, key, isByHttps(request)) : undefined;
   const token = bearerToken(authorization);
   const bearer = token === undefined ? undefined : tokens.find(token, context.clock.now());
   return bearer && { bearer, session: null };

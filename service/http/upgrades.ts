@@ -1,6 +1,6 @@
 // Requests for WebSockets. They pass the same handler as every other request, so that they meet the same checks, and are refused by
 // the same answers. A handler that accepts one takes its connection.
-import type { IncomingMessage, Server } from "node:http";
+import type { IncomingMessage, RequestListener, Server } from "node:http";
 import type { Socket } from "node:net";
 import { answerOver } from "../runtime/answerOver.ts";
 
@@ -27,11 +27,16 @@ export const isForWebSocket = ({ method, headers }: IncomingMessage): boolean =>
 export function acceptUpgrades(server: Server): void {
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
     if (!isForWebSocket(request)) return readAgain(server, request, { socket, head });
-    const response = answerOver(request, socket, () => socket.destroySoon());
-    if (!response) return;
-    upgrades.set(request, { socket, head });
-    server.emit("request", request, response);
+    answerUpgrade(request, { socket, head }, (_, response) => server.emit("request", request, response));
   });
+}
+
+/** Passes a request for a WebSocket to a handler of the others. */
+export function answerUpgrade(request: IncomingMessage, { socket, head }: Upgrade, handle: RequestListener): void {
+  const response = answerOver(request, socket, () => socket.destroySoon());
+  if (!response) return;
+  upgrades.set(request, { socket, head });
+  handle(request, response);
 }
 
 /** Reads a request again, as one without an upgrade. Only Node.js before 22.21 and 24.9 needs this: others ask before. */

@@ -47,12 +47,29 @@ export const keyNames = {
 
 /**
  * Whether a name is the service's own: no App can have it as a hostname. These are the names of Apps on this computer, the
- * targets of CNAME records, and the names at which the operator lets clients reach the API.
+ * targets of CNAME records, the names at which the operator lets clients reach the API, and the domain of its Apps.
  */
-export function isServiceName({ ownNames }: Pick<Context, "ownNames">, hostname: string): boolean {
+export function isServiceName({ ownNames, publicNames }: NamesOfService, hostname: string): boolean {
   const bare = hostname.toLowerCase().replace(/^\*\./, "");
   const isBelow = (domain: string): boolean => bare === domain || bare.endsWith(`.${domain}`);
-  return isBelow("localhost") || isBelow(appsDomain) || ownNames.has(bare);
+  const { hostname: own, appsDomain: domain } = publicNames;
+  return (
+    isBelow("localhost") ||
+    isBelow(appsDomain) ||
+    ownNames.has(bare) ||
+    bare === own ||
+    (domain !== undefined && isBelow(domain))
+  );
+}
+
+/** What knows the names of the service. */
+type NamesOfService = Pick<Context, "ownNames" | "publicNames">;
+
+/** The App of a name directly below a domain, as `shop` of `shop.localhost`; undefined for all other names. */
+export function labelBelow(domain: string | undefined, host: string): string | undefined {
+  if (domain === undefined || !host.endsWith(`.${domain}`)) return undefined;
+  const label = host.slice(0, -domain.length - 1);
+  return /^[a-z\d][a-z\d-]*$/.test(label) ? label : undefined;
 }
 
 /** A hostname that belongs to an App, and the App's organization. */
@@ -66,7 +83,7 @@ const ownerOf = ({ store }: Pick<Context, "store">, hostname: string): OwnedHost
   store.get<OwnedHostname>(`${owned} AND h.hostname = ?`, hostname);
 
 /** The hostname that a name means, best first: the name itself, then the wildcard for it. Never one for the service's names. */
-export function hostnamesFor(context: Pick<Context, "store" | "ownNames">, host: string): OwnedHostname[] {
+export function hostnamesFor(context: Pick<Context, "store"> & NamesOfService, host: string): OwnedHostname[] {
   if (isServiceName(context, host)) return [];
   const itself = ownerOf(context, host);
   const wildcard = ownerOf(context, wildcardOf(host));

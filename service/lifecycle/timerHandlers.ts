@@ -4,6 +4,7 @@ import { renew, requestCertificate } from "./certificates.ts";
 import { measure } from "./clusters.ts";
 import { retry, scheduled } from "./machines.ts";
 import { clearCluster, forgetMachine, removeApp } from "./removal.ts";
+import { ownCertificateDue } from "./ownCertificates.ts";
 import type { TimerKind } from "../time/timers.ts";
 import { backup, removeSnapshot, removeVolume, stepVolume, unbind } from "./volumes.ts";
 
@@ -24,6 +25,7 @@ export const timerHandlers: Readonly<Record<TimerKind, TimerHandler>> = {
   "snapshot.expire": removeSnapshot,
   "certificate.issue": requestCertificate,
   "certificate.renew": renew,
+  "certificate.own": ownCertificateDue,
   "cluster.step": (context, id) => context.postgres.due?.("cluster.step", id),
   "cluster.measure": measure,
   "cluster.clear": clearCluster,

@@ -5,8 +5,13 @@ import type { Running } from "../store/lock.ts";
 import { openVault } from "../store/vault.ts";
 
 /** The address of a service's console; undefined without one. A service at every address is opened at this computer's. */
-export function consoleUrl({ url, console: opened }: Pick<Running, "url" | "console">): string | undefined {
+export function consoleUrl({
+  url,
+  publicUrl,
+  console: opened,
+}: Pick<Running, "url" | "publicUrl" | "console">): string | undefined {
   if (!opened) return undefined;
+  if (publicUrl !== undefined) return `${publicUrl}/`;
   const page = new URL(url);
   if (page.hostname === "0.0.0.0") page.hostname = "127.0.0.1";
   if (page.hostname === "[::]") page.hostname = "[::1]";

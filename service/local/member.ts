@@ -36,6 +36,7 @@ import { elsewhere, endLeft, followsOnly, isSomewhere, placeBytes, placeOf, read
 import type { Created, Plan } from "./plan.ts";
 import { Problem } from "./problem.ts";
 import { adminOf, backlog, onSignal, runningOf, urlOf } from "./running.ts";
+import { openProxy } from "./reached.ts";
 import { joinStore, readStoreKey, requireFreeFolder } from "./sharedStore.ts";
 
 /** Exit code of a process that has lost its leadership: what it accepted last may not have happened. */
@@ -201,7 +202,7 @@ class MemberProcess {
     if (place.lost) await this.#noteBegun(created, epoch);
     addChangesRoute(created.service.app, created.service.context, this.#joined.key);
     // Before the first request, because it finds the addresses that Apps can have.
-    this.#proxyPorts = await created.service.proxy?.listen(this.#plan.ports);
+    this.#proxyPorts = await openProxy(this.#plan, created.service);
     await created.service.app.ready();
     this.#admin = await adminOf(this.#plan, created.service);
     this.#created = created;
@@ -259,8 +260,7 @@ class MemberProcess {
   get #running(): Running {
     const run = String(this.#membership?.state.epoch ?? 0);
     return {
-      ...runningOf(this.#plan, this.#url, run),
-      ...(this.#proxyPorts ? { proxy: this.#proxyPorts } : {}),
+      ...runningOf(this.#plan, this.#url, run, this.#proxyPorts),
       ...(this.#admin ? { admin: this.#admin.url } : {}),
     };
   }

@@ -54,6 +54,12 @@ export interface LocalOptions {
   readonly http?: string;
   /** Port of the proxy for HTTPS; another one if it is taken. */
   readonly https?: string;
+  /** Addresses at which the proxy listens for other computers, at exactly its ports: 80 and 443 unless `http` and `https` differ. */
+  readonly public?: readonly string[];
+  /** With public addresses: the host name at which the API and the console answer by HTTPS. */
+  readonly hostname?: string;
+  /** With public addresses: the domain below which each App answers at its name. */
+  readonly appsDomain?: string;
   /** Connections of clients of the proxy at once. */
   readonly proxyConnections?: string;
   /** The number of them from one address. */
@@ -101,6 +107,9 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   pgbouncer: "--pgbouncer",
   http: "--http",
   https: "--https",
+  public: "--public",
+  hostname: "--hostname",
+  appsDomain: "--apps-domain",
   proxyConnections: "--proxy-connections",
   proxyConnectionsOfAddress: "--proxy-connections-of-address",
   proxyIdle: "--proxy-idle",

@@ -16,7 +16,9 @@ import { parseListen, type Address } from "./listen.ts";
 import { Log } from "./log.ts";
 import { dataFolder, optionOf, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
+import { reachedOf, type Reached } from "./reached.ts";
 import { readRegions } from "./regionsFile.ts";
+import { noSockets, type Sockets } from "./sockets.ts";
 import { startTracing } from "./tracing.ts";
 
 /** Options of `start`, with the address to listen at. */
@@ -30,6 +32,8 @@ export interface Plan {
   readonly admin: Address | undefined;
   /** Ports of the proxy. */
   readonly ports: { readonly http: number; readonly https: number };
+  /** How other computers reach the proxy. */
+  readonly reached: Reached;
   readonly tls: Tls | undefined;
   readonly log: Log;
   /** For how many milliseconds the log of several members is kept. */
@@ -48,7 +52,7 @@ export interface Created {
 }
 
 /** Checks the options. Throws a Problem for the first that is wrong. */
-export async function planOf(options: StartOptions): Promise<Plan> {
+export async function planOf(options: StartOptions, sockets: Sockets = noSockets): Promise<Plan> {
   const folder = dataFolder(options.data);
   const address = parseListen(options.listen);
   const admin = options.admin === undefined ? undefined : parseListen(options.admin, "--admin");
@@ -56,10 +60,12 @@ export async function planOf(options: StartOptions): Promise<Plan> {
     throw new Problem(
       `--admin needs an address that only this computer can reach, got ${JSON.stringify(options.admin)}`,
     );
+  const isPublic = options.public !== undefined || sockets.http.length > 0 || sockets.https.length > 0;
   const ports = {
-    http: portOf(options.http, "--http", 4281),
-    https: portOf(options.https, "--https", 4282),
+    http: portOf(options.http, "--http", isPublic ? 80 : 4281),
+    https: portOf(options.https, "--https", isPublic ? 443 : 4282),
   };
+  const reached = reachedOf(options, sockets);
   const proxy = proxyOf(options);
   const tls = readCertificate(options.tlsCert, options.tlsKey);
   if (!address.loopback && !options.allowRemote && !tls) {
@@ -106,13 +112,14 @@ export async function planOf(options: StartOptions): Promise<Plan> {
       ...regions,
       ...(tls ? { tls } : {}),
       proxy,
+      publicNames: reached.names,
       allowHosts: options.allowHosts ?? (address.loopback ? [] : "any"),
       onRequest: (seen) => service.app.log.info(seen, "request"),
       ...more,
     });
     return { service, closeTracing: async () => tracing?.close() };
   };
-  return { options, folder, address, admin, ports, tls, log, keepMs, history, create };
+  return { options, folder, address, admin, ports, reached, tls, log, keepMs, history, create };
 }
 
 const ofDocker = ["registries", "capabilities", "reach"] as const;

@@ -19,11 +19,21 @@ export function urlOf({ tls, address }: Plan, server: Server): string {
 }
 
 /** The record of a service; `run` identifies this run, for its console. */
-export function runningOf({ folder, options, tls }: Plan, url: string, run: string): Running {
+export function runningOf(
+  { folder, options, tls, reached: { names } }: Plan,
+  url: string,
+  run: string,
+  proxy: Running["proxy"],
+): Running {
   const mode = options.console ?? "read";
   const unit = unitOf(process.env);
+  const { hostname, appsDomain } = names;
+  const at = (host: string): string => `https://${host}${proxy?.https === 443 ? "" : `:${proxy?.https}`}`;
   return {
     url,
+    ...(proxy ? { proxy } : {}),
+    ...(proxy && hostname !== undefined ? { publicUrl: at(hostname) } : {}),
+    ...(proxy && appsDomain !== undefined ? { appsUrl: at(`<app>.${appsDomain}`) } : {}),
     pid: process.pid,
     data: folder,
     version,

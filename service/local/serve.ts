@@ -5,14 +5,16 @@ import { listenOnLocalhost } from "../http/connections.ts";
 import { clearRunning, writeRunning, type Running } from "../store/lock.ts";
 import { listenProblem } from "./listen.ts";
 import { planOf, type Plan, type StartOptions } from "./plan.ts";
+import { openProxy } from "./reached.ts";
+import { takeSockets } from "./sockets.ts";
 import { adminOf, backlog, onSignal, runningOf, urlOf } from "./running.ts";
 import { managerOf } from "./systemd.ts";
 
 /** Serves until SIGINT or SIGTERM. */
 export async function serve(options: StartOptions): Promise<Running> {
   const manager = managerOf(process.env);
-  const running = await serveBy(await planOf(options));
-  if (manager) onSignal(() => manager.stopping());
+  const running = await serveBy(await planOf(options, takeSockets()));
+  if (manager) process.once("SIGTERM", () => manager.stopping());
   manager?.ready();
   return running;
 }
@@ -27,7 +29,7 @@ async function serveBy(plan: Plan): Promise<Running> {
 
 /** Serves as the only process. */
 async function serveAlone(plan: Plan): Promise<Running> {
-  const { folder, address, ports, log, options } = plan;
+  const { folder, address, log, options } = plan;
   const { service, closeTracing } = await plan.create();
   let admin: Admin | undefined;
   const close = async (signal: string): Promise<void> => {
@@ -41,7 +43,13 @@ async function serveAlone(plan: Plan): Promise<Running> {
   };
   onSignal((signal) => void close(signal));
   // Before the first request, because it finds the addresses that Apps can have.
-  const proxyPorts = await service.proxy?.listen(ports);
+  let proxyPorts: Running["proxy"];
+  try {
+    proxyPorts = await openProxy(plan, service);
+  } catch (error) {
+    await service.close();
+    throw error;
+  }
   try {
     await service.app.listen({ host: address.host, port: address.port, backlog });
     if (address.host === "localhost") await listenOnLocalhost(service.app.server);
@@ -57,8 +65,7 @@ async function serveAlone(plan: Plan): Promise<Running> {
   }
   const url = urlOf(plan, service.app.server);
   const running: Running = {
-    ...runningOf(plan, url, service.run),
-    ...(proxyPorts ? { proxy: proxyPorts } : {}),
+    ...runningOf(plan, url, service.run, proxyPorts),
     ...(admin ? { admin: admin.url } : {}),
   };
   writeRunning(folder, running);

@@ -15,15 +15,18 @@ import { Autostop } from "./autostop.ts";
 import { bind as bindBySystem, type Bind } from "../runtime/bind.ts";
 import { Claims } from "./claims.ts";
 import { refuseWith } from "../runtime/closing.ts";
+import { Draining } from "../runtime/draining.ts";
 import { Clients } from "./clients.ts";
+import { Entrance, type Place } from "./entrance.ts";
 import { inOrder } from "./inOrder.ts";
 import { KeptPorts } from "./keptPorts.ts";
 import { proxyLimits, type ProxyLimits } from "./limits.ts";
+import { OwnNames, type OwnService } from "./ownNames.ts";
 import { NoPortLeft, PortBudget } from "./portBudget.ts";
 import { withProofs } from "./proofs.ts";
 import { isWebSocket } from "./malformed.ts";
 import { Recent } from "../store/recent.ts";
-import { hostOf, type PublicPort } from "./routes.ts";
+import { hostOf, portPart, type PublicPort } from "./routes.ts";
 import { accept, allowsVersion, passOn, versionsOf, type Certificate, type Listener } from "./tcp.ts";
 import { Targets } from "./targets.ts";
 import { Traffic } from "./traffic.ts";
@@ -35,6 +38,14 @@ const mostServed = 500;
 
 /** The ports at which a proxy listens. */
 export type ProxyPorts = Readonly<Record<Scheme, number>>;
+
+/** Where a proxy listens besides the loopback address of this computer. */
+export interface Public {
+  /** Addresses for other computers, at exactly the wanted ports. */
+  readonly addresses?: readonly string[];
+  /** Sockets that listen already, as descriptors: they are used instead of opening ports. */
+  readonly sockets?: Partial<Readonly<Record<Scheme, readonly number[]>>>;
+}
 
 /** A proxy in front of Machines. */
 export class Proxy {
@@ -48,7 +59,11 @@ export class Proxy {
   #addresses: Addresses | undefined;
   #claims: Claims | undefined;
   #block: number | undefined;
+  readonly #own: OwnService | undefined;
+  readonly #ownNames: OwnNames;
   readonly #servers: Server[] = [];
+  readonly #entrances: Entrance[] = [];
+  readonly #draining = new Draining();
   readonly #clients: Clients;
   readonly #budget: PortBudget;
   /** Listeners for raw connections, by App and public port. */
@@ -67,8 +82,10 @@ export class Proxy {
     authority: LocalAuthority,
     folder: string | undefined,
     limits: ProxyLimits = proxyLimits(),
+    own?: OwnService,
   ) {
     this.#context = context;
+    this.#own = own;
     this.traffic = new Traffic(({ app, status, took }) =>
       context.counted.answered(app, status, took === undefined ? undefined : took / 1000),
     );
@@ -78,6 +95,7 @@ export class Proxy {
     this.#authority = authority;
     this.#targets = new Targets(context, reach, (machine) => this.#autostop.loaded(machine));
     this.#autostop = new Autostop(context, this.#targets);
+    this.#ownNames = new OwnNames(context, authority, this.#targets);
   }
 
   /** The ports of HTTP and HTTPS; 0 before it listens. */
@@ -95,8 +113,11 @@ export class Proxy {
     return this.#block;
   }
 
-  /** Listens at these ports, or where they were taken at those of the last time or at free ones, and by `bind` at the addresses of Apps. */
-  async listen(wanted: ProxyPorts, bind: Bind = bindBySystem): Promise<ProxyPorts> {
+  /**
+   * Listens at these ports, or where they were taken at those of the last time or at free ones, and by `bind` at the addresses of Apps.
+   * With public addresses or sockets it listens at exactly these ports. Throws NotListening if that is impossible.
+   */
+  async listen(wanted: ProxyPorts, bind: Bind = bindBySystem, open: Public = {}): Promise<ProxyPorts> {
     const { store, dataId, log } = this.#context;
     this.#claims = new Claims(bind, log);
     const ips = store.all<{ ip: string }>("SELECT DISTINCT ip FROM ips WHERE ip LIKE '127.%'").map(({ ip }) => ip);
@@ -110,6 +131,7 @@ export class Proxy {
       challenges: this.#context.issuer.challenges,
       arrivalOf: (socket) => this.#addresses?.arrivalOf(socket),
       mostKept: this.#clients.limits.most,
+      own: this.#ownAnswers(),
     });
     this.#web = web;
     const { checkMs, handshakeMs: handshakeTimeout } = this.#clients.limits;
@@ -145,13 +167,16 @@ export class Proxy {
       this.#servers.push(server);
       const { challenges } = this.#context.issuer;
       const front = scheme === "https" && challenges ? withProofs(https, challenges, handshakeTimeout) : server;
-      front.prependListener("connection", (socket) => this.#clients.take(socket));
-      if (front !== server) {
-        this.#servers.push(front);
-        // A server that does not listen itself does not watch the times of its requests.
-        front.once("listening", () => server.emit("listening"));
-      }
-      this.#ports = { ...this.#ports, [scheme]: await this.#kept.bind(scheme, front, host, wanted[scheme]) };
+      this.#draining.watch(server);
+      front.prependListener("connection", (socket) => {
+        this.#draining.take(socket);
+        this.#clients.take(socket);
+      });
+      const entrance = new Entrance((socket) => front.emit("connection", socket));
+      this.#entrances.push(entrance);
+      // A server that does not listen itself does not watch the times of its requests.
+      server.emit("listening");
+      this.#ports = { ...this.#ports, [scheme]: await this.#open(entrance, scheme, wanted[scheme], open) };
     }
     this.#addresses = new Addresses({
       context: this.#context,
@@ -166,7 +191,33 @@ export class Proxy {
     });
     const apps = store.all<{ id: string }>("SELECT id FROM apps WHERE deleting < 2");
     for (const { id } of apps) this.#sync(id);
+    for (const entrance of this.#entrances) entrance.begin();
+    this.#ownNames.begin();
     return this.#ports;
+  }
+
+  /** Opens the ports of a scheme, and returns the first of them. */
+  async #open(entrance: Entrance, scheme: Scheme, wanted: number, { addresses, sockets }: Public): Promise<number> {
+    const given = sockets?.[scheme] ?? [];
+    if (given.length > 0) return entrance.openAll(given.map((fd) => ({ fd })));
+    if (!addresses?.length) return entrance.open((server) => this.#kept.bind(scheme, server, host, wanted));
+    const places: Place[] = placesOf(addresses).map((one) => ({ ...one, port: wanted }));
+    return entrance.openAll(places);
+  }
+
+  /** What answers for the service itself, at its hostname. */
+  #ownAnswers(): { readonly name: string; readonly service: OwnService } | undefined {
+    const { hostname: name } = this.#context.publicNames;
+    return name === undefined || !this.#own ? undefined : { name, service: this.#own };
+  }
+
+  /**
+   * Accepts no more connections at its own ports, and resolves when the others have ended, or after that time. Each gets the answers to
+   * its requests.
+   */
+  async drain(limitMs: number): Promise<void> {
+    for (const entrance of this.#entrances) entrance.close();
+    await this.#draining.begin(limitMs, () => this.#clients.size === 0);
   }
 
   /** These objects of the store have changed. */
@@ -176,6 +227,7 @@ export class Proxy {
     const isDue = this.#dirty.size > 0;
     for (const id of touched) {
       const machine = findMachine(this.#context, id);
+      if (!machine && this.#ownNames.changed(id)) continue;
       if (machine) this.#autostop.changed(id);
       this.#dirty.add(machine?.app ?? id);
     }
@@ -200,6 +252,9 @@ export class Proxy {
     const addresses = ports.map(async (one): Promise<Address[]> => {
       const { kind, port } = one;
       if (kind === "http" || kind === "https") {
+        const { appsDomain } = this.#context.publicNames;
+        if (appsDomain !== undefined && first.has(one))
+          return [{ port, url: `${kind}://${name}.${appsDomain}${portPart(kind, this.#ports[kind])}` }];
         const at = first.has(one) ? "" : `${port}.`;
         return [{ port, url: `${kind}://${at}${name}.localhost:${this.#ports[kind]}` }];
       }
@@ -214,7 +269,10 @@ export class Proxy {
     this.#autostop.close();
     this.#claims?.close();
     await this.#addresses?.close();
+    for (const entrance of this.#entrances) entrance.close();
     for (const server of this.#servers) server.close();
+    this.#ownNames.close();
+    this.#draining.close();
     this.#clients.close();
     for (const listeners of this.#raw.values())
       for (const { listener } of listeners.values()) await listener.then((one) => one.close()).catch(() => {});
@@ -316,6 +374,8 @@ export class Proxy {
    * gets that of `localhost`, which its clients refuse.
    */
   async #find(name: string): Promise<Omit<ServedCertificate, "app">> {
+    const own = await this.#ownNames.certificateFor(name);
+    if (own) return own;
     const served = servedCertificate(this.#context, name);
     if (served) return served;
     const app = /\.localhost\.?$/i.test(name) ? hostOf(this.#context, name) : undefined;
@@ -342,6 +402,16 @@ interface Raw {
 
 const settingsOf = ({ options }: PublicPort): string =>
   JSON.stringify([options.handlers ?? [], options.tls_options?.versions ?? []]);
+
+/**
+ * The addresses to listen at: those of other computers, and the one of this computer unless they contain it. One for all addresses of
+ * IPv6 is also one for those of IPv4, unless these have one too.
+ */
+function placesOf(addresses: readonly string[]): { readonly host: string; readonly ipv6Only: boolean }[] {
+  const isAll = addresses.some((one) => one === "0.0.0.0" || one === "::" || one === host);
+  const ipv6Only = addresses.includes("0.0.0.0");
+  return [...new Set([...addresses, ...(isAll ? [] : [host])])].map((one) => ({ host: one, ipv6Only }));
+}
 
 /** Refuses what would take the connection over, and ends it. */
 function refuse(socket: Socket, status: string, headers = ""): void {

@@ -1,7 +1,7 @@
 // What an App offers: its public ports, and the Machines behind each.
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { Context } from "../context.ts";
-import { hostnamesFor } from "../lifecycle/hostnames.ts";
+import { hostnamesFor, labelBelow } from "../lifecycle/hostnames.ts";
 import { findMachine, storedConfig } from "../lifecycle/machines.ts";
 import { checksOf } from "../runtime/checks.ts";
 import { numbersOf, type Service, type ServicePort } from "../runtime/ports.ts";
@@ -111,14 +111,17 @@ export function nameIn(header: string): string | undefined {
 }
 
 /**
- * A host name of an App: `web.localhost`, or with a port of the App `8081.web.localhost`, or one of its hostnames. The service's own
- * names are never those of a hostname.
+ * A host name of an App: `web.localhost`, or with a port of the App `8081.web.localhost`, its name below the domain of Apps, or one of
+ * its hostnames. The service's own names are never those of a hostname.
  */
 export function hostOf(context: Context, header: string): Host | undefined {
   const { store } = context;
   const host = nameIn(header);
   if (host === undefined) return undefined;
-  const [, digits, name] = /^(?:(\d{1,5})\.)?([a-z\d][a-z\d-]*)\.localhost$/.exec(host) ?? [];
+  const { hostname, appsDomain } = context.publicNames;
+  if (host === hostname) return undefined;
+  const [, digits, here] = /^(?:(\d{1,5})\.)?([a-z\d][a-z\d-]*)\.localhost$/.exec(host) ?? [];
+  const name = here ?? labelBelow(appsDomain, host);
   const id = name === undefined ? hostnamesFor(context, host)[0]?.app : undefined;
   const app = store.get<{ id: string; name: string }>(
     `SELECT id, name FROM apps WHERE ${name === undefined ? "id" : "name"} = ? AND deleting < 2`,

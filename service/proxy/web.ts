@@ -10,6 +10,7 @@ import { BadAnswer, forward } from "./forward.ts";
 import { hasBody, malformed, pathOf } from "./malformed.ts";
 import type { Challenges } from "../runtime/certificateIssuer.ts";
 import { answerFor } from "./proofs.ts";
+import type { OwnService } from "./ownNames.ts";
 import { nameIn, portPart, type Host, type PublicPort } from "./routes.ts";
 import { Unavailable, type Kind, type Target, type Targets } from "./targets.ts";
 import type { Traffic } from "./traffic.ts";
@@ -38,6 +39,8 @@ export interface WebHost {
   readonly challenges: Challenges | undefined;
   /** How a connection came to an address of Apps; undefined for one to the proxy itself. */
   arrivalOf(socket: Socket): Arrival | undefined;
+  /** What answers for the service itself, and its hostname. */
+  readonly own?: { readonly name: string; readonly service: OwnService } | undefined;
   /** Connections to Machines that are kept at most. */
   readonly mostKept: number;
 }
@@ -79,7 +82,9 @@ export class Web {
     if (problem) return answer(response, { ...problem, isLast: true });
     const proof = scheme === "http" ? answerFor(this.#host.challenges, pathOf(request)) : undefined;
     if (proof !== undefined) return answer(response, { status: 200, text: proof });
-    const asked = this.#asked(request, scheme);
+    const own = this.#ownFor(request);
+    if (own && scheme === "https") return own.request(request, response);
+    const asked = own ? this.#redirect(request, this.#host.ports().https) : this.#asked(request, scheme);
     if ("status" in asked) return answer(response, asked);
     const { port, name } = asked;
     this.#count(request, response, port.app, scheme, head === undefined);
@@ -117,8 +122,25 @@ export class Web {
 
   /** Passes a WebSocket on. */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer, scheme: Scheme): Promise<void> {
+    const own = scheme === "https" && !malformed(request) ? this.#ownFor(request) : undefined;
+    if (own) return own.upgrade(request, socket, head);
     const response = answerOver(request, socket, () => socket.end());
     if (response) await this.request(request, response, scheme, head);
+  }
+
+  /** What answers a request for the service itself. At the addresses of Apps, all names are theirs. */
+  #ownFor({ headers: { host = "" }, socket }: IncomingMessage): OwnService | undefined {
+    const { own } = this.#host;
+    return own && nameIn(host) === own.name && !this.#host.arrivalOf(socket) ? own.service : undefined;
+  }
+
+  /** Sends a client to HTTPS at a port. */
+  #redirect(request: IncomingMessage, port: number): Own {
+    const { host = "" } = request.headers;
+    const location = `https://${host.replace(/:\d+$/, "")}${portPart("https", port)}${pathOf(request)}`;
+    // 308 repeats the method, which older clients do not know.
+    const status = ["GET", "HEAD"].includes(request.method ?? "") ? 301 : 308;
+    return { status, text: location, location };
   }
 
   /** Keeps no connection to a Machine that ends. */
@@ -160,7 +182,8 @@ export class Web {
   #asked(request: IncomingMessage, scheme: Scheme): Asked {
     const { host = "" } = request.headers;
     const arrival = this.#host.arrivalOf(request.socket);
-    const found = (arrival ?? this.#targets).hostOf(host);
+    const isElsewhere = !arrival && nameIn(host)?.endsWith(".localhost") && !isHere(request.socket.remoteAddress);
+    const found = isElsewhere ? undefined : (arrival ?? this.#targets).hostOf(host);
     if (!found) return { status: 404, text: `no App has the host name ${JSON.stringify(host.slice(0, 200))}` };
     const { app, name, port: number } = found;
     const ports = [...this.#targets.portsOf(app).values()].sort((a, b) => a.port - b.port);
@@ -178,12 +201,8 @@ export class Web {
         text: `App ${name} has no service for ${scheme}${number === undefined ? "" : ` at port ${number}`}${instead}`,
       };
     }
-    if (scheme === "http" && port.options.force_https) {
-      const location = urlOf("https");
-      // 308 repeats the method, which older clients do not know.
-      const status = ["GET", "HEAD"].includes(request.method ?? "") ? 301 : 308;
-      return { status, text: location, location };
-    }
+    if (scheme === "http" && port.options.force_https)
+      return this.#redirect(request, arrival?.portOf("https", app) ?? this.#host.ports().https);
     return { name, port };
   }
 
@@ -200,6 +219,12 @@ export class Web {
     return forward({ endpoint, agent, request, response, changes, head });
   }
 }
+
+/**
+ * Whether a client is on this computer. ASSUMED: only from here an App answers at its name below `localhost`, so that other computers
+ * reach the Apps that have a hostname, and those below the domain of Apps.
+ */
+const isHere = (address: string | undefined): boolean => /^(?:::ffff:)?127\.|^::1$/.test(address ?? "");
 
 /** What a Machine has done wrong. */
 const reasonOf = ({ isInvalid, message }: BadAnswer): string =>

@@ -40,9 +40,17 @@ function shown(context: Context, app: AppRow, org: OrgRow) {
 }
 
 /** Where the proxy serves an App, whether it has such services or not: the addresses never change. */
-function urlsOf({ proxyPorts }: Context, { name }: AppRow) {
+function urlsOf({ proxyPorts, publicNames }: Context, { name }: AppRow) {
   if (!proxyPorts || proxyPorts.http === 0) return {};
   const { http, https } = proxyPorts;
+  const { appsDomain } = publicNames;
+  if (appsDomain !== undefined) {
+    const host = `${name}.${appsDomain}`;
+    return {
+      http_url: `http://${host}${http === 80 ? "" : `:${http}`}`,
+      https_url: `https://${host}${https === 443 ? "" : `:${https}`}`,
+    };
+  }
   return { http_url: `http://${name}.localhost:${http}`, https_url: `https://${name}.localhost:${https}` };
 }
 

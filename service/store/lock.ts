@@ -28,6 +28,10 @@ export interface Running {
   readonly postgres?: string;
   /** The ports of its proxy, if it has one. */
   readonly proxy?: { readonly http: number; readonly https: number };
+  /** URL at which other computers reach it, if it has a hostname. */
+  readonly publicUrl?: string;
+  /** URL of each App for other computers, with `<app>` for its name, if there is a domain of Apps. */
+  readonly appsUrl?: string;
   /** URL of its admin listener, if it has one. */
   readonly admin?: string;
   /** What is needed to open its console; undefined without one. */

@@ -168,6 +168,29 @@ export interface IpRow {
   readonly created_at: number;
 }
 
+/** The certificate of one of the service's own names. */
+export interface OwnCertificateRow {
+  readonly name: string;
+  /** In PEM; null until one was issued. */
+  readonly chain: string | null;
+  /** Sealed. */
+  readonly key: Uint8Array | null;
+  /** Name of the issuer. */
+  readonly issued_by: string | null;
+  readonly issued_at: number | null;
+  readonly expires_at: number | null;
+  /** When it was last requested. */
+  readonly asked_at: number;
+  /** Refusals since the last certificate. */
+  readonly failures: number;
+  /** No request is made before; null after a certificate. */
+  readonly again_at: number | null;
+  /** Until when the authority has limited the requests. */
+  readonly limited_until: number | null;
+  /** Why the last request was refused. */
+  readonly problem: string | null;
+}
+
 /** A hostname of an App with its certificates of both kinds. */
 export interface HostnameRow {
   readonly app: string;

@@ -251,6 +251,13 @@ export const migrations: readonly string[] = [
     WHEN NOT EXISTS (SELECT 1 FROM token_apps WHERE token = old.token)
     BEGIN DELETE FROM tokens WHERE hash = old.token; END;
   `,
+  // Certificates of the service's own names: its hostname, and those of Apps below its domain.
+  `
+  CREATE TABLE own_certificates (
+    name TEXT PRIMARY KEY NOT NULL, chain TEXT, key BLOB, issued_by TEXT, issued_at INTEGER, expires_at INTEGER,
+    asked_at INTEGER NOT NULL, failures INTEGER NOT NULL, again_at INTEGER, limited_until INTEGER, problem TEXT
+  ) WITHOUT ROWID;
+  `,
   // The next step comes here.
 ];
 

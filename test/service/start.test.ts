@@ -37,6 +37,9 @@ const everyOption = {
   pgbouncer: "/usr/sbin/pgbouncer",
   http: "0",
   https: "0",
+  public: ["0.0.0.0", "::"],
+  hostname: "machines.example.com",
+  appsDomain: "apps.example.com",
   proxyConnections: "100",
   proxyConnectionsOfAddress: "10",
   proxyIdle: "60",
@@ -281,6 +284,19 @@ test.each([
 });
 
 test.each([
+  [["--public", "0.0.0.0"], "--public needs --runtime docker: other runtimes have no proxy of this service"],
+  [
+    ["--public", "example.com", "--runtime", "docker"],
+    '--public takes IP addresses such as 0.0.0.0 or 203.0.113.5, got "example.com"',
+  ],
+  [["--hostname", "a.example.com"], "--hostname needs --public: without it, other computers do not reach the proxy"],
+  [["--apps-domain", "example.com"], "--apps-domain needs --public"],
+  ...["localhost", "a", "web.localhost", "1.2.3.4", "a_b.example.com", "*.example.com", "x.machines.test"].map(
+    (name): [string[], string] => [
+      ["--runtime", "docker", "--public", "::", "--hostname", name],
+      `--hostname takes a name in the DNS such as machines.example.com, got ${JSON.stringify(name)}`,
+    ],
+  ),
   [["--acme", "https://ca.example/directory"], "--acme needs --runtime docker: the authority checks hostnames"],
   [["--ingress-class", "public"], "--ingress-class needs --runtime kubernetes: other runtimes have no Ingresses"],
   [
