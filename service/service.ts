@@ -1,6 +1,7 @@
 // Assembles the service. A test runs it inside its own process; the command (main.ts) makes it listen.
 import { chmodSync, mkdirSync } from "node:fs";
 import type { RequestListener, Server } from "node:http";
+import type { Socket } from "node:net";
 import { resolve } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import type { FastifyInstance, FastifyRequest } from "fastify";
@@ -43,6 +44,7 @@ import { proxyLimits, type ProxyLimits } from "./proxy/limits.ts";
 import { Proxy } from "./proxy/proxy.ts";
 import { RateLimits, type RateLimitProfile } from "./http/rateLimits.ts";
 import { simulatedIssuer, type IssuerFactory } from "./runtime/certificateIssuer.ts";
+import { Draining } from "./runtime/draining.ts";
 import { LocalAuthority } from "./runtime/localAuthority.ts";
 import { localIssuer } from "./runtime/localIssuer.ts";
 import { createResolver } from "./runtime/resolver.ts";
@@ -163,6 +165,11 @@ export interface Service {
   readonly run: string;
   /** A one-time code that opens the console, as in `/#code=…`, within five minutes. Throws if there is no console. */
   consoleCode(): string;
+  /**
+   * Ends held requests and the streams of the service itself. Clients get the answers to what they have sent, for that time at most,
+   * and then no connection is left. The caller accepts no more connections before.
+   */
+  drain(limitMs: number): Promise<void>;
   /** Ends held requests, gives the others three seconds to finish, and releases the data folder. */
   close(): Promise<void>;
 }
@@ -195,10 +202,14 @@ export function createService(options: ServiceOptions = {}): Service {
     const boot = Buffer.from(random(4)).toString("hex");
     const run = leading?.run ?? boot;
     let count = 0;
+    let isClosing = false;
     // Only Machines of the simulation are never reached.
     const limits = connectionLimits(options.connections, options.runtime !== undefined);
     const requestId = (): string => `${boot}-${(++count).toString(36).padStart(6, "0")}`;
     const app = createServer({ log: options.log, requestId, tls: options.tls, limits, serve: leading?.serve });
+    const draining = new Draining();
+    draining.watch(app.server);
+    app.server.prependListener("connection", (socket: Socket) => draining.take(socket));
     const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
     // A copy is replaced when it is behind.
     const mark = folder === undefined || leading ? undefined : new Mark(store, storeFile(folder));
@@ -267,7 +278,7 @@ export function createService(options: ServiceOptions = {}): Service {
       metrics,
       folder,
       strict,
-      closing: () => closing !== undefined,
+      closing: () => isClosing,
       console: sessions && sendPage,
     });
     const isValid = (request: FastifyRequest): boolean =>
@@ -337,13 +348,23 @@ export function createService(options: ServiceOptions = {}): Service {
       mark?.close();
       lock?.release();
     };
+    const drain = async (limitMs: number): Promise<void> => {
+      isClosing = true;
+      context.waits.close();
+      // Its streams end, and its other requests are still answered.
+      await Promise.all([app.close(), draining.begin(limitMs), proxy?.drain(limitMs)]);
+      app.server.closeAllConnections();
+    };
     const consoleCode = (): string => {
       if (!sessions) throw new Error("the service has no console: its option `console` is off");
       return sessions.code();
     };
     return {
-      ...{ app, token, faults, rateLimits, usage, audit, context, proxy, folder, run, consoleCode },
-      close: () => (closing ??= end()),
+      ...{ app, token, faults, rateLimits, usage, audit, context, proxy, folder, run, consoleCode, drain },
+      close: () => {
+        isClosing = true;
+        return (closing ??= end());
+      },
     };
   } catch (error) {
     lock?.release();

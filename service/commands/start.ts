@@ -202,6 +202,10 @@ export function startOptions(): Option[] {
       "seconds without a byte after which the proxy closes a connection in use (default: 3600)",
     ),
     new Option(
+      "--drain <seconds>",
+      "seconds that running requests and open streams get when the service ends (default: 3)",
+    ),
+    new Option(
       "--store <url>",
       "URL of a PostgreSQL database that several members share, as postgres://user:password@host/name",
     ),

@@ -164,6 +164,8 @@ export function createServer({
     // Fastify reads the scheme of its address from this. The cast keeps the type of the server the same.
     ...(tls ? { https: tls as unknown as null } : {}),
     forceCloseConnections: "idle",
+    // Requests that come while it closes are answered, and end their connections.
+    return503OnClosing: false,
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
     clientErrorHandler: refuseConnections(),
   });

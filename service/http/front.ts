@@ -5,6 +5,7 @@ import type { Socket } from "node:net";
 import { rootCertificates } from "node:tls";
 import { Agent } from "undici";
 import { isSame } from "../crypto/isSame.ts";
+import { Draining } from "../runtime/draining.ts";
 import { forwardedFrom } from "../requestAddress.ts";
 import { withResolvers } from "../withResolvers.ts";
 import { refuseConnections } from "./app.ts";
@@ -67,6 +68,7 @@ export class Front {
   readonly #connect: Agent.Options;
   /** Connections to the leader. */
   #agent: Agent;
+  readonly #draining = new Draining();
   /** Connections of other members. */
   readonly #members = new Set<Socket>();
   readonly #forwarded = new Set<Taken>();
@@ -86,6 +88,8 @@ export class Front {
     this.#options = options;
     this.server = limitedServer((request, response) => this.#take(request, response), limits, tls);
     this.server.on("clientError", refuseConnections());
+    this.#draining.watch(this.server);
+    this.server.prependListener("connection", (socket: Socket) => this.#draining.take(socket));
     // Answers may take long, and streams never end. Members of one service may have the same certificate.
     const ca = tls && { ca: [...rootCertificates, tls.cert] };
     const waits = { headersTimeout: 0, bodyTimeout: 0, allowH2: false };
@@ -133,6 +137,11 @@ export class Front {
   leave(): void {
     this.#isLeaving = true;
     this.#aim(undefined);
+  }
+
+  /** Ends the connections: each gets the answers to its requests. Resolves when there are none, or after that time. */
+  drain(limitMs: number): Promise<void> {
+    return this.#draining.begin(limitMs);
   }
 
   /** Resolves when no request is being answered here. */

@@ -134,10 +134,11 @@ export async function stopLocal(folder: string): Promise<Running | undefined> {
     // It exited since the check; only its lock must be waited for.
     if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
   }
-  for (const end = performance.now() + patience; isLocked(folder); await sleep(pause)) {
+  const patient = patience + (running.drainMs ?? 0);
+  for (const end = performance.now() + patient; isLocked(folder); await sleep(pause)) {
     if (performance.now() > end)
       throw new Problem(
-        `machines-service (pid ${running.pid}) has not ended after ${patience / 1000} s; see ${logFile(folder)}`,
+        `machines-service (pid ${running.pid}) has not ended after ${patient / 1000} s; see ${logFile(folder)}`,
       );
   }
   return running; // it releases its lock last

@@ -40,6 +40,7 @@ async function isOurs({ host, port }: Address): Promise<boolean> {
 
 /** The reason why a server cannot listen, as a sentence. */
 export async function listenProblem(error: unknown, listen: string, option = "--listen"): Promise<Error> {
+  if (error instanceof Problem) return error;
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (code === "EADDRINUSE") {
     const address = parseListen(listen, option);

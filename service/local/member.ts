@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Admin } from "../http/admin.ts";
@@ -35,7 +36,7 @@ import { PastStores } from "./pastStores.ts";
 import { elsewhere, endLeft, followsOnly, isSomewhere, placeBytes, placeOf, readPlace, type Place } from "./place.ts";
 import type { Created, Plan } from "./plan.ts";
 import { Problem } from "./problem.ts";
-import { adminOf, backlog, onSignal, runningOf, urlOf } from "./running.ts";
+import { adminOf, backlog, listenForApi, onSignal, runningOf, urlOf, type Listening } from "./running.ts";
 import { openProxy } from "./reached.ts";
 import { joinStore, readStoreKey, requireFreeFolder } from "./sharedStore.ts";
 
@@ -85,6 +86,8 @@ class MemberProcess {
   readonly #front: Front;
   readonly #settled = withResolvers();
   #url = "";
+  /** Sockets that were given; undefined without them. */
+  #listening: Listening | undefined;
   #membership: Membership | undefined;
   #created: Created | undefined;
   #admin: Admin | undefined;
@@ -125,16 +128,11 @@ class MemberProcess {
 
   /** Listens, and returns once some member leads. */
   async begin(): Promise<Running> {
-    const { address, options } = this.#plan;
+    const { options, sockets } = this.#plan;
     const { server } = this.#front;
-    try {
-      server.listen({ host: address.host, port: address.port, backlog });
-      await once(server, "listening");
-    } catch (error) {
-      throw await listenProblem(error, options.listen);
-    }
-    if (address.host === "localhost") await listenOnLocalhost(server);
-    this.#url = urlOf(this.#plan, server);
+    if (sockets.api.length > 0) this.#listening = await listenForApi(this.#plan, server);
+    else await this.#listen();
+    this.#url = this.#listening?.url ?? urlOf(this.#plan, (server.address() as AddressInfo).port);
     const { log } = this.#joined;
     const mayLead = this.#reason === undefined;
     const me = { id: randomBytes(8).toString("hex"), address: options.advertise ?? this.#url };
@@ -158,11 +156,29 @@ class MemberProcess {
     return this.#running;
   }
 
-  /** Hands over, if it leads, and ends. */
+  async #listen(): Promise<void> {
+    const { address, options } = this.#plan;
+    const { server } = this.#front;
+    try {
+      server.listen({ host: address.host, port: address.port, backlog });
+      await once(server, "listening");
+    } catch (error) {
+      throw await listenProblem(error, options.listen);
+    }
+    if (address.host === "localhost") await listenOnLocalhost(server);
+  }
+
+  /** Hands over, if it leads, and ends. Sockets that were given keep new connections for the next process. */
   stop(signal: string): void {
     this.#say("closing", { signal });
     clearRunning(this.#plan.folder);
-    this.#membership?.stop();
+    void this.#drainGiven().finally(() => this.#membership?.stop());
+  }
+
+  async #drainGiven(): Promise<void> {
+    if (!this.#listening) return;
+    this.#listening.stop();
+    await this.#front.drain(this.#plan.drainMs);
   }
 
   async #lead(epoch: number): Promise<void> {
@@ -323,6 +339,8 @@ class MemberProcess {
     this.#stopRepeating();
     this.#front.leave();
     void this.#admin?.close(); // does not wait for its clients
+    const { open } = this.#plan.reached;
+    if (open.addresses ?? open.sockets) await this.#created?.service.proxy?.drain(this.#plan.drainMs);
     await this.#created?.service.close();
     await this.#past.close();
   }

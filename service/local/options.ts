@@ -66,6 +66,8 @@ export interface LocalOptions {
   readonly proxyConnectionsOfAddress?: string;
   /** Seconds without a byte after which the proxy closes a connection in use. */
   readonly proxyIdle?: string;
+  /** Seconds that clients get at the end of the service. Default: 3. */
+  readonly drain?: string;
   readonly strict?: boolean;
   /** URL of the PostgreSQL database that several members share. Default: one process with its data folder. */
   readonly store?: string;
@@ -113,6 +115,7 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   proxyConnections: "--proxy-connections",
   proxyConnectionsOfAddress: "--proxy-connections-of-address",
   proxyIdle: "--proxy-idle",
+  drain: "--drain",
   strict: "--strict",
   store: "--store",
   keyFile: "--key-file",

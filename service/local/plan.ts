@@ -34,6 +34,10 @@ export interface Plan {
   readonly ports: { readonly http: number; readonly https: number };
   /** How other computers reach the proxy. */
   readonly reached: Reached;
+  /** Sockets that were given to this process. */
+  readonly sockets: Sockets;
+  /** Milliseconds that clients get at the end. */
+  readonly drainMs: number;
   readonly tls: Tls | undefined;
   readonly log: Log;
   /** For how many milliseconds the log of several members is kept. */
@@ -67,6 +71,7 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
   };
   const reached = reachedOf(options, sockets);
   const proxy = proxyOf(options);
+  const drainMs = drainOf(options.drain);
   const tls = readCertificate(options.tlsCert, options.tlsKey);
   if (!address.loopback && !options.allowRemote && !tls) {
     throw new Problem(
@@ -119,7 +124,7 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
     });
     return { service, closeTracing: async () => tracing?.close() };
   };
-  return { options, folder, address, admin, ports, reached, tls, log, keepMs, history, create };
+  return { options, folder, address, admin, ports, reached, sockets, drainMs, tls, log, keepMs, history, create };
 }
 
 const ofDocker = ["registries", "capabilities", "reach"] as const;
@@ -239,6 +244,13 @@ function portOf(text: string | undefined, option: string, usual: number): number
   const port = text === undefined ? usual : Number(text);
   if (Number.isInteger(port) && port >= 0 && port <= 65535) return port;
   throw new Problem(`${option} takes a port from 0 to 65535, got ${JSON.stringify(text)}`);
+}
+
+/** Milliseconds of a drain. */
+function drainOf(text = "3"): number {
+  const seconds = Number(text);
+  if (/^\d+(?:\.\d+)?$/.test(text) && seconds <= 600) return seconds * 1000;
+  throw new Problem(`--drain takes seconds from 0 to 600, got ${JSON.stringify(text)}`);
 }
 
 /** The limits of the proxy that differ from the defaults. */

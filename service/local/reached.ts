@@ -1,7 +1,7 @@
 // How other computers reach the proxy: its public addresses, the names that lead there, and what to say if it cannot listen.
 import { isIP } from "node:net";
 import type { PublicNames } from "../context.ts";
-import { NotListening } from "../proxy/entrance.ts";
+import { NotListening } from "../runtime/entrance.ts";
 import type { ProxyPorts, Public } from "../proxy/proxy.ts";
 import type { Service } from "../service.ts";
 import { hostInUrl } from "./listen.ts";

@@ -1,14 +1,12 @@
 // Runs the service in the foreground: listens, reports that it is ready, and exits on a signal.
 import { writeSync } from "node:fs";
 import type { Admin } from "../http/admin.ts";
-import { listenOnLocalhost } from "../http/connections.ts";
 import { clearRunning, writeRunning, type Running } from "../store/lock.ts";
-import { listenProblem } from "./listen.ts";
 import { planOf, type Plan, type StartOptions } from "./plan.ts";
 import { openProxy } from "./reached.ts";
 import { takeSockets } from "./sockets.ts";
-import { adminOf, backlog, onSignal, runningOf, urlOf } from "./running.ts";
 import { managerOf } from "./systemd.ts";
+import { adminOf, listenForApi, onSignal, runningOf, type Listening } from "./running.ts";
 
 /** Serves until SIGINT or SIGTERM. */
 export async function serve(options: StartOptions): Promise<Running> {
@@ -29,13 +27,16 @@ async function serveBy(plan: Plan): Promise<Running> {
 
 /** Serves as the only process. */
 async function serveAlone(plan: Plan): Promise<Running> {
-  const { folder, address, log, options } = plan;
+  const { folder, log, drainMs } = plan;
   const { service, closeTracing } = await plan.create();
   let admin: Admin | undefined;
+  let listening: Listening | undefined;
   const close = async (signal: string): Promise<void> => {
     service.app.log.info({ signal }, "closing");
     clearRunning(folder);
     void admin?.close(); // does not wait for its clients
+    listening?.stop();
+    await service.drain(drainMs);
     await service.close();
     await closeTracing();
     log.flush();
@@ -51,11 +52,11 @@ async function serveAlone(plan: Plan): Promise<Running> {
     throw error;
   }
   try {
-    await service.app.listen({ host: address.host, port: address.port, backlog });
-    if (address.host === "localhost") await listenOnLocalhost(service.app.server);
+    await service.app.ready();
+    listening = await listenForApi(plan, service.app.server);
   } catch (error) {
     await service.close();
-    throw await listenProblem(error, options.listen);
+    throw error;
   }
   try {
     admin = await adminOf(plan, service);
@@ -63,9 +64,8 @@ async function serveAlone(plan: Plan): Promise<Running> {
     await service.close();
     throw error;
   }
-  const url = urlOf(plan, service.app.server);
   const running: Running = {
-    ...runningOf(plan, url, service.run, proxyPorts),
+    ...runningOf(plan, listening.url, service.run, proxyPorts),
     ...(admin ? { admin: admin.url } : {}),
   };
   writeRunning(folder, running);

@@ -39,6 +39,8 @@ export class Draining {
 
   /** Knows a connection. */
   take(socket: Socket): void {
+    // The client has gone already.
+    if (socket.destroyed || socket.remoteAddress === undefined) return;
     const ends = endsOf(socket);
     const known = this.#connections.get(ends);
     if (known?.socket === socket) return;

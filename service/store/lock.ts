@@ -22,6 +22,8 @@ export interface Running {
   readonly version?: string;
   /** The unit of systemd that it is; undefined if systemd did not start it. */
   readonly unit?: string;
+  /** Milliseconds that its clients get when it ends. */
+  readonly drainMs?: number;
   /** What runs its Machines; undefined of services before there was a choice. */
   readonly runtime?: string;
   /** Name of the engine of Postgres clusters. */

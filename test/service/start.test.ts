@@ -43,6 +43,7 @@ const everyOption = {
   proxyConnections: "100",
   proxyConnectionsOfAddress: "10",
   proxyIdle: "60",
+  drain: "10",
   strict: true,
   allowHosts: ["one", "two"],
   allowRemote: true,
@@ -307,6 +308,8 @@ test.each([
     ["--dns", "localhost"],
     '--dns takes simulated, system, or the address of a resolver such as 127.0.0.1:53, got "localhost"',
   ],
+  [["--drain", "601"], '--drain takes seconds from 0 to 600, got "601"'],
+  [["--drain", "2s"], '--drain takes seconds from 0 to 600, got "2s"'],
   [["--proxy-idle", "0"], '--proxy-idle takes a whole number from 1 to 1000000000, got "0"'],
   [["--proxy-connections", "1e3"], '--proxy-connections takes a whole number from 1 to 1000000000, got "1e3"'],
 ])("%j causes one sentence", async (args, message) => {

@@ -1,6 +1,6 @@
 // Where clients come in: ports of this computer, and sockets that listen already.
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
-import { codeOf } from "../runtime/errorCode.ts";
+import { codeOf } from "./errorCode.ts";
 
 /** Length of the system's queue of new connections. When it is full, clients wait a whole second. */
 const backlog = 4096;
@@ -10,7 +10,7 @@ export type Place =
   | { readonly fd: number }
   | { readonly host: string; readonly port: number; readonly ipv6Only?: boolean };
 
-/** The proxy cannot listen where it must. */
+/** The service cannot listen where it must. */
 export class NotListening extends Error {
   readonly place: Place;
   /** The code of the system. */
@@ -18,7 +18,7 @@ export class NotListening extends Error {
 
   constructor(place: Place, cause: unknown) {
     super(
-      `the proxy cannot listen at ${"fd" in place ? `the descriptor ${place.fd}` : `${place.host}:${place.port}`}`,
+      `the service cannot listen at ${"fd" in place ? `the descriptor ${place.fd}` : `${place.host}:${place.port}`}`,
       {
         cause,
       },
@@ -61,6 +61,12 @@ export class Entrance {
     return first ?? 0;
   }
 
+  /** Where the first of its ports is. */
+  get address(): AddressInfo | undefined {
+    const address = this.#servers[0]?.address();
+    return typeof address === "object" && address !== null ? address : undefined;
+  }
+
   /** Hands over the connections from now on, and those that have come. */
   begin(): void {
     const early = this.#early ?? [];
@@ -86,6 +92,8 @@ const listen = (server: Server, place: Place): Promise<number> =>
     server.once("error", failed);
     server.listen({ ...place, backlog }, () => {
       server.removeListener("error", failed);
-      resolve((server.address() as AddressInfo).port);
+      const address = server.address();
+      if (typeof address === "object" && address !== null) resolve(address.port);
+      else failed(Object.assign(new Error("not a port"), { code: "ENOTSUP" }));
     });
   });
