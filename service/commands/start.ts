@@ -10,6 +10,7 @@ import { parseListen } from "../local/listen.ts";
 import { keyWarning } from "../local/certificate.ts";
 import { dataFolder, postgresNames, runtimeNames, settled, type LocalOptions } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
+import { sendTo } from "../local/send.ts";
 import { rateLimitProfiles } from "../http/rateLimits.ts";
 import type { Running } from "../store/lock.ts";
 import { fromEnvironment } from "./environment.ts";
@@ -99,14 +100,25 @@ function requireSameAddress(running: Running | undefined, listen: string): void 
   }
 }
 
-function status(_: Flags, command: Command): void {
-  const { data, json = false } = command.optsWithGlobals<Flags>();
+async function status(_: Flags, command: Command): Promise<void> {
+  const { data, json = false, ready } = command.optsWithGlobals<Flags & { readonly ready?: true }>();
   const folder = dataFolder(data);
   const running = findRunning(folder);
+  if (running && ready) await requireReady(running);
   if (running) return printReady(running, json);
   process.exitCode = 3;
   if (json) return printJson({ running: false, data: folder });
   print(`machines-service is not running (data ${folder})`);
+}
+
+/** Throws a Problem if a running service accepts no requests. */
+async function requireReady(running: Running): Promise<void> {
+  const request = { method: "GET", path: "/readyz", headers: { host: "localhost" }, body: undefined };
+  const { status: code, text } = await sendTo(running, request).catch((error: unknown) => ({
+    status: 0,
+    text: error instanceof Error ? error.message : "no answer",
+  }));
+  if (code !== 200) throw new Problem(`machines-service at ${running.url} is not ready: ${text}`);
 }
 
 async function stop(_: Flags, command: Command): Promise<void> {
@@ -250,6 +262,7 @@ export function addStart(program: Command): void {
   program
     .command("status")
     .description("show whether the service is running (exit status 3 if not)")
+    .option("--ready", "fail with exit status 1 if it is running and accepts no requests")
     .option("--json", "print a JSON object")
     .action(status);
   program.command("stop").description("stop the service and wait until it has ended").action(stop);

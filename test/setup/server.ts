@@ -98,7 +98,12 @@ export class Server {
   /** Boots it, and waits until systemd has started everything. */
   async boot(): Promise<void> {
     const args = ["--quiet", "--directory", this.root, "--boot", "--register=no", "--keep-unit", "--private-network"];
-    const docker = ["--capability=all", `--bind=${join(this.#folder, "docker")}:/var/lib/docker`];
+    // A container engine in a container needs these, too.
+    const docker = [
+      "--capability=all",
+      "--system-call-filter=add_key keyctl bpf",
+      `--bind=${join(this.#folder, "docker")}:/var/lib/docker`,
+    ];
     const container = spawn("systemd-nspawn", [...args, ...docker, "--resolv-conf=off", "--console=pipe"], {
       stdio: ["ignore", "ignore", "pipe"],
     });
@@ -112,7 +117,10 @@ export class Server {
       this.#leader = children.at(-1) ?? "";
       if (this.#leader === "") continue;
       const { code, out } = await this.run("systemctl", "is-system-running", "--wait");
-      if (code === 0 || out.trim() === "degraded") return;
+      if (code !== 0 && out.trim() !== "degraded") continue;
+      // On a computer with the first version of control groups, the engine could not create any.
+      await this.output("sh", "-c", "for d in /sys/fs/cgroup /sys/fs/cgroup/*/; do mount -o remount,rw,bind $d; done");
+      return;
     }
   }
 

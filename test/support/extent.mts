@@ -27,12 +27,13 @@ const onlyInAll: readonly string[] = [
   ...[
     "runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,members,noSpace,proxy}",
   ],
-  ...["runtime/{registry,rollouts,volumes,webApp}"],
+  ...["runtime/{registry,rollouts,serviceImage,volumes,webApp}"],
   ...[
     "service/{killAtWrite,schemathesis}",
     "service/histories/*",
     "service/postgres/{failures,kills,pooler,sideBySide}",
   ],
+  ...["setup/server"],
   ...["service/replication/{clocks,fullDisk,pooler,upgrade}", "service/watch/prometheus"],
 ];
 
