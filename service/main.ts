@@ -11,6 +11,7 @@ import { addList } from "./commands/list.ts";
 import { addLogs } from "./commands/logs.ts";
 import { addMembers } from "./commands/members.ts";
 import { sentence } from "./commands/sentence.ts";
+import { addPeople } from "./commands/people.ts";
 import { addSetup, useInstalled } from "./commands/setup.ts";
 import { addSsh } from "./commands/ssh.ts";
 import { addStart, defaultListen } from "./commands/start.ts";
@@ -58,6 +59,7 @@ async function main(): Promise<void> {
   addHistory(program);
   addTokens(program);
   addTrusts(program);
+  addPeople(program);
   addData(program);
   addMembers(program);
   addKubernetes(program);

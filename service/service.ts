@@ -10,6 +10,8 @@ import { senderOf } from "./http/authenticate.ts";
 import { Audit, consoleKept } from "./http/audit.ts";
 import { connectionLimits, mostHeld, type ConnectionLimits, type Tls } from "./http/connections.ts";
 import { addClusterRoutes } from "./console/clusterRoutes.ts";
+import { addSignInRoutes } from "./console/signInRoutes.ts";
+import type { SignInFactory } from "./identity/person.ts";
 import { addRevealRoutes } from "./console/reveal.ts";
 import { addSessionRoutes } from "./console/sessionRoutes.ts";
 import { Sessions, type ConsoleMode } from "./console/sessions.ts";
@@ -115,6 +117,8 @@ export interface ServiceOptions {
   readonly history?: Partial<Bounds> | "off";
   /** Whether there is a console at `/`, and whether it may also operate Machines. Default: `read`. */
   readonly console?: ConsoleMode;
+  /** The provider at which people sign in to the console. Default: none. */
+  readonly signIn?: SignInFactory;
   /** Makes it the leader of several members, which has its folder already. */
   readonly leading?: LeadingOptions;
   /** Called after every answered request. */
@@ -295,6 +299,11 @@ export function createService(options: ServiceOptions = {}): Service {
         isValid,
       });
     if (sessions) addSessionRoutes(app, { context, sessions, clock: baseClock, hasPast: leading?.past !== undefined });
+    if (sessions)
+      addSignInRoutes(app, {
+        ...{ sessions, vault: context.vault, clock: baseClock },
+        signIn: options.signIn?.(context),
+      });
     if (sessions) addRevealRoutes(app, context);
     if (sessions) addClusterRoutes(app, context);
     if (sessions) addCodeRoutes(app, context, folder);

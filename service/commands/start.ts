@@ -242,6 +242,14 @@ export function startOptions(): Option[] {
       "--console <mode>",
       "the console at /: off, only to read, or also to operate Machines and clusters (default: read)",
     ).choices(consoleModes),
+    new Option("--oidc-issuer <url>", "OpenID Connect provider at which people sign in to the console (default: none)"),
+    new Option("--oidc-client <id>", "id of this service at the provider, with --oidc-issuer"),
+    new Option("--oidc-secret-file <file>", "file with the secret of this service at the provider (default: none)"),
+    new Option("--oidc-groups <claim>", "claim with the groups of a person, with --oidc-issuer (default: groups)"),
+    new Option(
+      "--oidc-scope <scopes>",
+      "scopes to request of the provider, with --oidc-issuer (default: openid profile email)",
+    ),
     new Option(
       "--otlp-endpoint <url>",
       "URL of an OpenTelemetry collector that gets the spans; none are recorded when left out",

@@ -2,13 +2,14 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Context } from "../context.ts";
 import { clientAddress, isByHttps } from "../requestAddress.ts";
-import { refuseForeignPage } from "../http/authenticate.ts";
+import { pageKeyHeader, refuseForeignPage } from "../http/authenticate.ts";
 import { Refusal, refuse } from "../refusal.ts";
 import type { Clock } from "../time/clock.ts";
 import { LockOut } from "./lockOut.ts";
 import type { Credential, Sessions } from "./sessions.ts";
 import type { SessionView } from "./types.ts";
 import { ownApps } from "../store/tokens.ts";
+import { endSignIn } from "../store/trusts.ts";
 
 const kindOf = (value: unknown): string =>
   value === undefined ? "nothing" : value === null ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
@@ -86,8 +87,13 @@ export function addSessionRoutes(app: FastifyInstance, routes: SessionRoutes): v
     reply.header("cache-control", "no-store").send(viewOf(routes, request, clock.now())),
   );
 
-  app.delete("/console/session", open, (request, reply) => {
+  app.delete("/console/session", open, async (request, reply) => {
     refuseForeignPage(request);
+    const { cookie = "", [pageKeyHeader]: key } = request.headers;
+    const found = typeof key === "string" ? sessions.find(cookie, key, isByHttps(request)) : undefined;
+    const { store } = routes.context;
+    // A person who signs out leaves no token behind.
+    if (found) await store.write(() => endSignIn(store, found.bearer.id));
     return reply
       .header("set-cookie", sessions.end(isByHttps(request)))
       .status(204)

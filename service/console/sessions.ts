@@ -22,6 +22,9 @@ export type Credential = { readonly code: string } | { readonly token: string };
 
 // ASSUMED: a session of the console lasts for 12 hours, a working day.
 const lifetimeMs = 12 * 3600_000;
+/** A person's browser opens its session as soon as it is back from the provider. */
+const codeMs = 60_000;
+const mostCodes = 1000;
 /** Cookies of the session's name that are tried. */
 const mostCookies = 10;
 
@@ -58,6 +61,8 @@ export class Sessions implements SessionFinder {
   readonly #options: SessionOptions;
   readonly #codes: Codes;
   readonly #names = new Map<boolean, string>();
+  /** Codes of people who have signed in, with the id of their token, oldest first. */
+  readonly #signedIn = new Map<string, { readonly token: string; readonly until: number }>();
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -84,16 +89,39 @@ export class Sessions implements SessionFinder {
     return makeCode(vault, run, random, clock.now());
   }
 
+  /** A one-time code for a session with the rights of a token, by its id. Valid for a minute. */
+  codeFor(token: string): string {
+    const { random, clock } = this.#options;
+    const code = Buffer.from(random(24)).toString("base64url");
+    const [oldest] = this.#signedIn.keys();
+    if (this.#signedIn.size >= mostCodes && oldest !== undefined) this.#signedIn.delete(oldest);
+    this.#signedIn.set(code, { token, until: clock.now() + codeMs });
+    return code;
+  }
+
+  /** The id of the token of a code from {@link codeFor}, once. */
+  #takeSignedIn(code: string): string | undefined {
+    const found = this.#signedIn.get(code);
+    this.#signedIn.delete(code);
+    return found && found.until > this.#options.clock.now() ? found.token : undefined;
+  }
+
   /** Opens a session of a browser that came by HTTPS or not. Refuses a code or a token that is not valid. */
   open(credential: Credential, isSecure: boolean): OpenedSession {
     const { tokens, clock, now, firstToken, folder, random } = this.#options;
-    const isOperator = "code" in credential;
+    const person = "code" in credential ? this.#takeSignedIn(credential.code) : undefined;
+    const isOperator = "code" in credential && person === undefined;
     if (isOperator && !this.#codes.take(credential.code, clock.now())) {
       const command = folder === undefined ? "machines-service console" : ownCommand("console", folder);
       const why = "the code is wrong, was used, has expired, or is from before a restart of the service";
       throw refuse(401, `${why}; get another with \`${command}\``);
     }
-    const bearer = tokens.find(isOperator ? firstToken : credential.token, now());
+    const bearer =
+      "token" in credential
+        ? tokens.find(credential.token, now())
+        : person === undefined
+          ? tokens.find(firstToken, now())
+          : tokens.findById(person, now());
     if (!bearer && isOperator)
       throw refuse(401, "the first token of organization personal was revoked; restart the service to get another");
     if (!bearer) throw refuse(401, "the token is wrong, was revoked, or has expired");

@@ -65,6 +65,8 @@ declare module "fastify" {
     operation?: string;
     /** True for routes that need no token. */
     open?: true;
+    /** Whether a page of another origin may lead here. */
+    fromElsewhere?: true;
     /** True for reads of the console, which the log, the audit and the metrics leave out: watching must not change what is seen. */
     unrecorded?: true;
   }

@@ -172,7 +172,7 @@ export function authenticate(options: AuthenticateOptions) {
       requireOneHost(request);
       if (isAllowed) {
         refuseForeignHost(request, isAllowed);
-        refuseForeignPage(request);
+        if (!request.routeOptions.config.fromElsewhere) refuseForeignPage(request);
       }
       if (request.routeOptions.config.open) return undefined;
       const sender = senderOf(options, request);

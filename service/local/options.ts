@@ -86,6 +86,16 @@ export interface LocalOptions {
   readonly admin?: string;
   /** Whether there is a console at `/`, and whether it may also operate Machines and clusters. Default: `read`. */
   readonly console?: ConsoleMode;
+  /** URL of the OpenID Connect provider at which people sign in to the console. */
+  readonly oidcIssuer?: string;
+  /** Id of the service at that provider. */
+  readonly oidcClient?: string;
+  /** File with the secret of the service at that provider. */
+  readonly oidcSecretFile?: string;
+  /** The claim that lists the groups of a person. Default: `groups`. */
+  readonly oidcGroups?: string;
+  /** What is requested of that provider. Default: `openid profile email`. */
+  readonly oidcScope?: string;
   /** URL of an OpenTelemetry collector that gets the spans. Default: none are recorded. */
   readonly otlpEndpoint?: string;
 }
@@ -126,6 +136,11 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   allowRemote: "--allow-remote",
   admin: "--admin",
   console: "--console",
+  oidcIssuer: "--oidc-issuer",
+  oidcClient: "--oidc-client",
+  oidcSecretFile: "--oidc-secret-file",
+  oidcGroups: "--oidc-groups",
+  oidcScope: "--oidc-scope",
   otlpEndpoint: "--otlp-endpoint",
 };
 
@@ -140,13 +155,14 @@ export function dataFolder(data: string | undefined): string {
 
 /** The options with absolute paths: a background service has another working folder. */
 export function settled(options: LocalOptions): LocalOptions & { readonly data: string } {
-  const { data, tlsCert, tlsKey, keyFile, regions, pgbouncer, ...rest } = options;
+  const { data, tlsCert, tlsKey, keyFile, oidcSecretFile, regions, pgbouncer, ...rest } = options;
   return {
     ...rest,
     data: dataFolder(data),
     ...(tlsCert === undefined ? {} : { tlsCert: resolve(tlsCert) }),
     ...(tlsKey === undefined ? {} : { tlsKey: resolve(tlsKey) }),
     ...(keyFile === undefined ? {} : { keyFile: resolve(keyFile) }),
+    ...(oidcSecretFile === undefined ? {} : { oidcSecretFile: resolve(oidcSecretFile) }),
     ...(regions === undefined ? {} : { regions: resolve(regions) }),
     // A name without a folder is looked for on PATH.
     ...(pgbouncer === undefined ? {} : { pgbouncer: pgbouncer.includes("/") ? resolve(pgbouncer) : pgbouncer }),

@@ -7,6 +7,7 @@ import type { EngineFactory } from "../runtime/postgresEngine.ts";
 import type { ProxyLimits } from "../proxy/limits.ts";
 import type * as Docker from "../runtime/docker/index.ts";
 import type * as Kubernetes from "../runtime/kubernetes/index.ts";
+import { isIssuerUrl } from "../identity/issuerKeys.ts";
 import { isResolver } from "../runtime/resolver.ts";
 import type { RuntimeFactory } from "../runtime/runtime.ts";
 import { createService, prepareFolder, type Service, type ServiceOptions } from "../service.ts";
@@ -14,6 +15,8 @@ import { dataIdOf } from "../store/dataId.ts";
 import { readCertificate } from "./certificate.ts";
 import { parseListen, type Address } from "./listen.ts";
 import { Log } from "./log.ts";
+import { readFile } from "./files.ts";
+import type { SignInFactory } from "../identity/person.ts";
 import { dataFolder, optionOf, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
 import { reachedOf, type Reached } from "./reached.ts";
@@ -72,6 +75,7 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
   const reached = reachedOf(options, sockets);
   const proxy = proxyOf(options);
   const drainMs = drainOf(options.drain);
+  const signIn = await signInOf(options);
   const tls = readCertificate(options.tlsCert, options.tlsKey);
   if (!address.loopback && !options.allowRemote && !tls) {
     throw new Problem(
@@ -109,6 +113,7 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
       rateLimits: options.rateLimits ?? "off",
       strict: options.strict ?? false,
       console: options.console ?? "read",
+      ...(signIn ? { signIn } : {}),
       history,
       ...(runtime ? { runtime } : {}),
       ...(postgres ? { postgres } : {}),
@@ -244,6 +249,30 @@ function portOf(text: string | undefined, option: string, usual: number): number
   const port = text === undefined ? usual : Number(text);
   if (Number.isInteger(port) && port >= 0 && port <= 65535) return port;
   throw new Problem(`${option} takes a port from 0 to 65535, got ${JSON.stringify(text)}`);
+}
+
+/** The provider at which people sign in; undefined without one. */
+async function signInOf(options: LocalOptions): Promise<SignInFactory | undefined> {
+  const { oidcIssuer: issuer, oidcClient: clientId, oidcSecretFile: secretFile, console: mode } = options;
+  if (issuer === undefined) {
+    const names = ["oidcClient", "oidcSecretFile", "oidcGroups", "oidcScope"] as const;
+    const given = names.find((name) => options[name] !== undefined);
+    if (given !== undefined)
+      throw new Problem(`${optionOf(given)} needs --oidc-issuer, the provider at which people sign in`);
+    return undefined;
+  }
+  if (mode === "off") throw new Problem("--oidc-issuer needs a console, and --console is off");
+  if (!isIssuerUrl(issuer))
+    throw new Problem(`--oidc-issuer takes the https address of a provider, got ${JSON.stringify(issuer)}`);
+  if (clientId === undefined)
+    throw new Problem("--oidc-issuer needs --oidc-client, the id of this service at the provider");
+  if (secretFile !== undefined) readFile("--oidc-secret-file", secretFile);
+  const scope = options.oidcScope ?? "openid profile email";
+  if (!/(^| )openid( |$)/.test(scope))
+    throw new Problem(`--oidc-scope takes scopes with openid among them, got ${JSON.stringify(scope)}`);
+  // Loaded only when it is used.
+  const { openIdSignIn } = await import("../identity/signIn.ts");
+  return openIdSignIn({ issuer, clientId, secretFile, groupsClaim: options.oidcGroups ?? "groups", scope });
 }
 
 /** Milliseconds of a drain. */

@@ -258,6 +258,8 @@ export const migrations: readonly string[] = [
     asked_at INTEGER NOT NULL, failures INTEGER NOT NULL, again_at INTEGER, limited_until INTEGER, problem TEXT
   ) WITHOUT ROWID;
   `,
+  // A trust may be for people who sign in to the console, instead of workflows.
+  "ALTER TABLE trusts ADD COLUMN of_people INTEGER NOT NULL DEFAULT 0",
   // The next step comes here.
 ];
 

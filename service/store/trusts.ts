@@ -96,25 +96,69 @@ const read = (store: Pick<Access, "all">, where = "", ...values: string[]) =>
     return { ...rest, claims: JSON.parse(claims) as Claims, apps, isReusable: is_reusable === 1 };
   });
 
-/** Every trust, oldest first. */
+/** Every trust of workflows, oldest first. */
 export const listTrusts = (store: Pick<Access, "all">): readonly ListedTrust[] =>
-  read(store).map(({ slug, apps, isReusable, ...rest }) => ({
+  read(store, "WHERE t.of_people = 0").map(({ slug, apps, isReusable, ...rest }) => ({
     ...{ ...rest, org: slug, is_reusable: isReusable },
     apps: apps?.map(({ name }) => name) ?? null,
   }));
 
 /** The trusts of an issuer that still give something, oldest first. */
 export const trustsOf = (store: Pick<Access, "all">, issuer: string): readonly Trust[] =>
-  read(store, "WHERE t.issuer = ?", issuer)
+  read(store, "WHERE t.of_people = 0 AND t.issuer = ?", issuer)
     .filter(({ apps }) => apps === undefined || apps.length > 0)
     .map(({ apps, network, ...rest }) => ({
       ...{ ...rest, network: network ?? undefined },
       apps: apps?.map(({ id }) => id),
     }));
 
+/** People who may sign in to the console, and with which rights. */
+export interface People extends Pick<TrustGrant, "slug" | "name" | "role" | "apps" | "network"> {
+  readonly id: string;
+  /** Their group at the provider; undefined for everyone who signs in there. */
+  readonly group: string | undefined;
+  readonly createdAt: number;
+  /** Null if nobody has signed in. */
+  readonly usedAt: number | null;
+  /** Names of the only Apps. */
+  readonly appNames: readonly string[] | undefined;
+}
+
+/** Lets a group of people sign in. */
+export function addPeople(
+  store: Access,
+  id: string,
+  { group, ...grant }: Pick<People, "slug" | "role" | "apps" | "network" | "group">,
+  now: number,
+): void {
+  const claims: Claims = group === undefined ? {} : { group };
+  const own = { ...grant, name: group ?? "everyone", issuer: "", audience: "", claims, isReusable: false };
+  addTrust(store, id, own, now);
+  store.run("UPDATE trusts SET of_people = 1 WHERE id = ?", id);
+}
+
+/** Everyone who may sign in, oldest first. Without those whose Apps are gone. */
+export const peopleOf = (store: Pick<Access, "all">): readonly People[] =>
+  read(store, "WHERE t.of_people = 1")
+    .filter(({ apps }) => apps === undefined || apps.length > 0)
+    .map(({ id, slug, name, role, network, claims, apps, created_at, used_at }) => ({
+      ...{ id, slug, name, role, network: network ?? undefined, group: claims["group"] },
+      ...{ apps: apps?.map((app) => app.id), appNames: apps?.map((app) => app.name) },
+      ...{ createdAt: created_at, usedAt: used_at },
+    }));
+
+/** Revokes the token of a person's session, by its id. Tokens of others stay. */
+export function endSignIn(store: Pick<Access, "run">, id: string): void {
+  store.run(
+    "DELETE FROM tokens WHERE hash >= ? AND hash < ? AND trust IN (SELECT id FROM trusts WHERE of_people = 1)",
+    ...[id, `${id}g`],
+  );
+}
+
 /** Removes a trust with the tokens that it gave; false if there is none. */
-export const removeTrust = (store: Access, id: string): boolean => {
-  const found = store.get("SELECT 1 FROM trusts WHERE id = ?", id) !== undefined;
+export const removeTrust = (store: Access, id: string, isOfPeople = false): boolean => {
+  const found = store.get("SELECT 1 FROM trusts WHERE id = ? AND of_people = ?", id, isOfPeople ? 1 : 0) !== undefined;
+  if (!found) return false;
   store.run("DELETE FROM trusts WHERE id = ?", id);
-  return found;
+  return true;
 };

@@ -118,6 +118,7 @@ const nameOf = (method: string, url: string): string => `${method === "HEAD" ? "
 /** Whether a sender may use an operation or a route. */
 function isAllowed({ owns, effects, role, refusal, onlyGets }: Sender, { name, decision, method }: Asked): boolean {
   const { owner, effect } = decision;
+  if (owner === "any page") return true;
   if (owner === "anyone") return refusal !== 403;
   const needed = decision === ofValues ? "own" : roleOf(name, decision);
   if (role !== undefined && !hasRole(role, needed)) return false;
@@ -150,7 +151,7 @@ type Answer = Awaited<ReturnType<typeof send>>;
 
 /** What one gets that it may use; an open route may say that the route or the session does not exist. */
 function expectDone({ name, decision }: Asked, { status, text }: Answer, { sees }: Sender): void {
-  const refused = decision.owner === "anyone" ? [403] : [401, 403, 404];
+  const refused = ["anyone", "any page"].includes(decision.owner) ? [403] : [401, 403, 404];
   expect([name, refused.includes(status) || status >= 500], `${status} ${text}`).toEqual([name, false]);
   expect([name, foreignIn(text, sees)], text).toEqual([name, []]);
 }

@@ -7,6 +7,8 @@ import type { Role } from "../../service/store/roles.ts";
 export type Owner =
   /** No token is needed. */
   | "anyone"
+  /** No token is needed, and pages of other origins may lead there. */
+  | "any page"
   /** Every valid token, which gets only what it may see. */
   | "holder"
   /** Tokens of the organization, and those of the App. */
@@ -77,9 +79,12 @@ const routes: Readonly<Record<string, readonly string[]>> = {
     ...["GET /console/assets", "GET /console/assets/*", "GET /console/assets/:file"],
     // They open the session of the secret in the body, and remove the cookie of a browser.
     ...["POST /console/session", "DELETE /console/session"],
+    "GET /console/provider",
     // It gives a token for an identity token.
     "POST /local/tokens/exchange",
   ],
+  // They lead to the provider at which people sign in, and back from it.
+  "any page read": ["GET /console/sign-in", "GET /console/signed-in"],
   "holder read": [
     ...["GET /console/session", "GET /console/events", "GET /local/rollouts", "GET /local/history"],
     ...["GET /console/api/overview", "GET /console/api/requests", "GET /console/api/faults"],

@@ -105,7 +105,7 @@ const call = async (method: string, path: string, token: string, body?: object) 
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-  return (await response.json()) as any;
+  return (await response.json()) as any; // oxlint-disable-line typescript/no-explicit-any -- like answers
 };
 
 withImage("the image runs without root, is healthy, and runs Machines by the mounted socket", async () => {

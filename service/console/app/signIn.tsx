@@ -11,11 +11,21 @@ async function openSession(credential: { readonly code: string } | { readonly to
   keepPageKey(page_key);
 }
 
+/** Why a sign-in at the provider failed. The address names one of them, so it cannot put words into the page. */
+const problems: Readonly<Record<string, string>> = {
+  unreachable: "The provider cannot be reached now; try again later.",
+  refused: "The provider has refused the sign-in, or its answer is not valid; try again.",
+  "no group": "You are in no group that may sign in here. The operator adds groups with `machines-service people add`.",
+  expired: "The sign-in took too long, or began in another browser; try again.",
+};
+
 /** Exchanges the one-time code in the address, if there is one. The code leaves the address and the history at once. */
 async function useCode(): Promise<void> {
-  const code = /^#code=(.+)$/.exec(location.hash)?.[1];
-  if (code === undefined) return;
+  const [, name = "", value = ""] = /^#(code|sign-in)=(.+)$/.exec(location.hash) ?? [];
+  if (name === "") return;
   history.replaceState(null, "", location.pathname + location.search);
+  if (name === "sign-in") return void (notice.value = problems[decodeURIComponent(value)] ?? "");
+  const code = value;
   try {
     await openSession({ code });
   } catch (error) {
@@ -29,11 +39,21 @@ export async function enter(): Promise<void> {
   await checkSession();
 }
 
-/** The form for a token. */
+/** The name of the provider at which people sign in; null without one. */
+async function providerName(): Promise<string | null> {
+  const { name } = await send<{ readonly name: string | null }>("GET", "/console/provider");
+  return name;
+}
+
+/** The ways to sign in: with the provider of the operator, a command, or a token. */
 export function SignIn(): JSX.Element {
   const [token, setToken] = useState("");
+  const [provider, setProvider] = useState<string | null>(null);
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useEffect(() => {
+    field.current?.focus();
+    providerName().then(setProvider, () => {});
+  }, []);
   const problem = notice.value;
   const signIn = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -48,6 +68,13 @@ export function SignIn(): JSX.Element {
   return (
     <main class="signin">
       <h1>Machines Control Service</h1>
+      {provider !== null && (
+        <p>
+          <button type="button" class="main" onClick={() => location.assign("/console/sign-in")}>
+            Sign in with {provider}
+          </button>
+        </p>
+      )}
       <p>On the computer of the service, this opens the console signed in:</p>
       <Code label="the command that signs in">machines-service console</Code>
       <form onSubmit={(event) => void signIn(event)}>
