@@ -1,13 +1,14 @@
 // Sockets that a parent holds, as systemd does: while the service restarts, no request is lost.
 import { once } from "node:events";
 import { connect } from "node:net";
-import { cpSync, readFileSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { noSockets, takeSockets } from "../../service/local/sockets.ts";
 import { serviceMain } from "../support/built.ts";
 import { canHoldSockets, holdSockets } from "../support/heldSockets.ts";
 import { afterThisTest } from "../support/leftovers.ts";
+import { otherBuild } from "../support/otherBuild.ts";
 import { steadyLoad } from "../support/steadyLoad.ts";
 import { caller } from "./client.ts";
 import { command, folder, foreground } from "./command.ts";
@@ -34,12 +35,9 @@ describe.runIf(canHoldSockets())("the API at a socket of its parent", () => {
     const data = folder();
     const { ports, start, said } = await holdSockets({ api: 0 });
     // Another build in another folder, with the packages of this one.
-    const dist = join(dirname(serviceMain), "..");
-    const other = join(__dirname, `../../node_modules/.cache/pulumi-machines/build-${process.pid}`);
-    afterThisTest(() => rmSync(other, { recursive: true, force: true }));
-    cpSync(dist, join(other, "dist"), { recursive: true });
-    cpSync(join(dist, "../package.json"), join(other, "package.json"));
-    const mains = [serviceMain, join(other, "dist/service/main.js")];
+    const other = otherBuild();
+    afterThisTest(() => other.remove());
+    const mains = [serviceMain, other.main];
     let running = await start(process.execPath, args(serviceMain, data));
     expect(await running.ready).toMatchObject({ url: `http://127.0.0.1:${ports.api}`, pid: running.pid });
     const token = readFileSync(join(data, "token"), "utf8").trim();

@@ -25,7 +25,7 @@ const onlyInAll: readonly string[] = [
   ...["e2e/{refreshBeforeUpdate,release,releaseLanguages,repairs,replaced,together,tracing,undoReplacement}"],
   ...["e2e/{userSettings,viewsElsewhere,volumes,writeOnly}"],
   ...[
-    "runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,members,noSpace,proxy}",
+    "runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,members,noSpace,proxy,public}",
   ],
   ...["runtime/{registry,rollouts,serviceImage,volumes,webApp}"],
   ...[
