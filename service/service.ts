@@ -49,6 +49,7 @@ import { simulatedIssuer, type IssuerFactory } from "./runtime/certificateIssuer
 import { Draining } from "./runtime/draining.ts";
 import { LocalAuthority } from "./runtime/localAuthority.ts";
 import { localIssuer } from "./runtime/localIssuer.ts";
+import { Networks } from "./runtime/networks.ts";
 import { createResolver } from "./runtime/resolver.ts";
 import type { EngineFactory } from "./runtime/postgresEngine.ts";
 import { SimulatedPostgres } from "./runtime/simulatedPostgres.ts";
@@ -109,6 +110,8 @@ export interface ServiceOptions {
   readonly allowHosts?: readonly string[] | "any";
   /** The names at which other computers reach the service and its Apps, by its proxy. Default: none. */
   readonly publicNames?: PublicNames;
+  /** Networks of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` count. Default: none. */
+  readonly trustProxy?: readonly string[];
   /** Receives the log lines. Default: none are written. */
   readonly log?: LogStream;
   /** Records 100,000 requests from the start. Default: 10,000 for the console; 100,000 once there is an admin listener. */
@@ -227,8 +230,9 @@ export function createService(options: ServiceOptions = {}): Service {
     });
     const { reach } = context.runtime;
     const own = throughProxy(app, limits);
+    const trusted = options.trustProxy && new Networks(options.trustProxy);
     const proxy: Proxy | undefined =
-      reach && new Proxy(context, reach, authority, folder, proxyLimits(options.proxy), own);
+      reach && new Proxy(context, reach, authority, folder, proxyLimits(options.proxy), { own, trusted });
     const usage = new Usage(context, proxy?.traffic);
     const token = firstToken(store, folder, {
       ids: context.ids,
@@ -274,6 +278,7 @@ export function createService(options: ServiceOptions = {}): Service {
       metrics,
       strict,
       allowedHosts: allowHosts === "any" ? undefined : new Set([...namesIn(allowHosts), ...hostname]),
+      trusted,
       seen: options.onRequest ?? (() => {}),
     };
     addRoutes(app, appOptions);

@@ -204,6 +204,14 @@ export function startOptions(): Option[] {
       "--apps-domain <domain>",
       "domain below which each App answers at its name, such as apps.example.com; needs --public",
     ),
+    new Option(
+      "--trust-proxy <networks...>",
+      "networks of proxies in front, such as 10.0.0.0/8, whose X-Forwarded-For and X-Forwarded-Proto count (default: none)",
+    ).argParser(names),
+    new Option(
+      "--proxy-protocol",
+      "connections of these networks to the proxy begin with the PROXY protocol; needs --runtime docker",
+    ),
     new Option("--proxy-connections <count>", "most client connections to the proxy at the same time (default: 10000)"),
     new Option(
       "--proxy-connections-of-address <count>",

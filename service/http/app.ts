@@ -30,6 +30,8 @@ import { guard, leaseStanding, type LeaseStanding } from "../rules/leases.ts";
 import { Deferred, Pieces, Reply, Text, textOfChunks, type Caller, type Chunk, type Input } from "../rules/rule.ts";
 import { terminalOperation } from "./terminalProtocol.ts";
 import { endWith, inSlices } from "../runtime/closing.ts";
+import type { Networks } from "../runtime/networks.ts";
+import { believeProxy } from "../runtime/trustedProxies.ts";
 import { LookupNeeded, nothingFound, type Found } from "../runtime/lookup.ts";
 import { badStatus } from "../validation/validationMessages.ts";
 import { sqliteCode } from "../store/database.ts";
@@ -100,6 +102,8 @@ export interface AppOptions {
   readonly strict: boolean;
   /** Host names allowed in addition to those of this computer; undefined allows all. */
   readonly allowedHosts: ReadonlySet<string> | undefined;
+  /** Networks of proxies in front of the service. */
+  readonly trusted?: Networks | undefined;
   readonly seen: (request: Seen) => void;
 }
 
@@ -200,6 +204,7 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   const noSuchRoute = refuserOf(app);
   // One hook for all three: Fastify's way from one hook to the next takes longer than their work.
   app.addHook("onRequest", (request, reply, done) => {
+    if (options.trusted) believeProxy(request.raw, options.trusted);
     request.span = isRecording() ? spanOf(request) : null;
     // Tells the client of a run of Pulumi that it can report its rollouts here (historyRoutes.ts).
     if (request.headers["pulumi-update"] !== undefined && !options.context.history.isOff)

@@ -6,6 +6,8 @@ import { rootCertificates } from "node:tls";
 import { Agent } from "undici";
 import { isSame } from "../crypto/isSame.ts";
 import { Draining } from "../runtime/draining.ts";
+import type { Networks } from "../runtime/networks.ts";
+import { believeProxy } from "../runtime/trustedProxies.ts";
 import { forwardedFrom } from "../requestAddress.ts";
 import { withResolvers } from "../withResolvers.ts";
 import { refuseConnections } from "./app.ts";
@@ -19,6 +21,8 @@ export interface FrontOptions {
   readonly limits: ConnectionLimits;
   readonly tls: Tls | undefined;
   readonly key: MemberKey;
+  /** Networks of proxies in front of this member. */
+  readonly trusted?: Networks | undefined;
   /** Answers what concerns this member itself; false if a request does not. */
   readonly answerSelf: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
@@ -176,6 +180,7 @@ export class Front {
 
   #take(request: IncomingMessage, response: ServerResponse): void {
     this.#readClient(request);
+    believeProxy(request, this.#options.trusted);
     if (this.#isLeaving) response.setHeader("connection", "close");
     if (this.#options.answerSelf(request, response)) return;
     const { handler } = this.#target ?? {};

@@ -23,6 +23,7 @@ import { usualTiming, type MemberState } from "../replication/member.ts";
 import { keepLog, usualBytes } from "../replication/snapshots.ts";
 import { Membership } from "../replication/membership.ts";
 import { untilAnswered } from "../replication/untilAnswered.ts";
+import { Networks } from "../runtime/networks.ts";
 import { createService, prepareFolder } from "../service.ts";
 import { storeFile } from "../store/database.ts";
 import { clearRunning, lockData, writeRunning, type Held, type Running } from "../store/lock.ts";
@@ -122,6 +123,7 @@ class MemberProcess {
       limits: connectionLimits({}, runtime !== "simulated"),
       tls: plan.tls,
       key: joined.key,
+      trusted: plan.reached.trusted && new Networks(plan.reached.trusted),
       answerSelf: (request, response) => this.#answerSelf(request, response),
     });
   }

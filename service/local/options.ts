@@ -60,6 +60,10 @@ export interface LocalOptions {
   readonly hostname?: string;
   /** With public addresses: the domain below which each App answers at its name. */
   readonly appsDomain?: string;
+  /** Networks of proxies in front of the service, whose `X-Forwarded-For` and `X-Forwarded-Proto` count. Default: none. */
+  readonly trustProxy?: readonly string[];
+  /** Whether connections of these networks to the proxy begin with the PROXY protocol. */
+  readonly proxyProtocol?: boolean;
   /** Connections of clients of the proxy at once. */
   readonly proxyConnections?: string;
   /** The number of them from one address. */
@@ -122,6 +126,8 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   public: "--public",
   hostname: "--hostname",
   appsDomain: "--apps-domain",
+  trustProxy: "--trust-proxy",
+  proxyProtocol: "--proxy-protocol",
   proxyConnections: "--proxy-connections",
   proxyConnectionsOfAddress: "--proxy-connections-of-address",
   proxyIdle: "--proxy-idle",

@@ -123,6 +123,7 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
       ...(tls ? { tls } : {}),
       proxy,
       publicNames: reached.names,
+      ...(reached.trusted ? { trustProxy: reached.trusted } : {}),
       allowHosts: options.allowHosts ?? (address.loopback ? [] : "any"),
       onRequest: (seen) => service.app.log.info(seen, "request"),
       ...more,

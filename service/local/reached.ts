@@ -4,6 +4,7 @@ import type { PublicNames } from "../context.ts";
 import { NotListening } from "../runtime/entrance.ts";
 import type { ProxyPorts, Public } from "../proxy/proxy.ts";
 import type { Service } from "../service.ts";
+import { isNetwork } from "../runtime/networks.ts";
 import { hostInUrl } from "./listen.ts";
 import { listenerAt } from "./listenerAt.ts";
 import { optionOf, type LocalOptions } from "./options.ts";
@@ -14,6 +15,8 @@ import type { Sockets } from "./sockets.ts";
 export interface Reached {
   readonly open: Public;
   readonly names: PublicNames;
+  /** Networks of proxies in front of the service. */
+  readonly trusted: readonly string[] | undefined;
 }
 
 /** Checks the options. Throws a Problem for the first that is wrong. */
@@ -22,6 +25,16 @@ export function reachedOf(options: LocalOptions, { http, https }: Sockets): Reac
   const wrong = addresses?.find((one) => isIP(one) === 0);
   if (wrong !== undefined)
     throw new Problem(`--public takes IP addresses such as 0.0.0.0 or 203.0.113.5, got ${JSON.stringify(wrong)}`);
+  const { trustProxy: trusted, proxyProtocol: hasProxyProtocol = false } = options;
+  const noNetwork = trusted?.find((one) => !isNetwork(one));
+  if (noNetwork !== undefined)
+    throw new Problem(
+      `--trust-proxy takes networks or addresses such as 10.0.0.0/8 or 203.0.113.5, got ${JSON.stringify(noNetwork)}`,
+    );
+  if (hasProxyProtocol && !trusted)
+    throw new Problem("--proxy-protocol needs --trust-proxy, the networks whose connections begin with it");
+  if (hasProxyProtocol && runtime !== "docker")
+    throw new Problem("--proxy-protocol needs --runtime docker: other runtimes have no proxy of this service");
   const hasSockets = http.length + https.length > 0;
   if ((addresses || hasSockets) && runtime !== "docker")
     throw new Problem(
@@ -31,7 +44,12 @@ export function reachedOf(options: LocalOptions, { http, https }: Sockets): Reac
     if (options[name] !== undefined && !addresses && !hasSockets)
       throw new Problem(`${optionOf(name)} needs --public: without it, other computers do not reach the proxy`);
   return {
-    open: { ...(addresses ? { addresses } : {}), ...(hasSockets ? { sockets: { http, https } } : {}) },
+    trusted,
+    open: {
+      hasProxyProtocol,
+      ...(addresses ? { addresses } : {}),
+      ...(hasSockets ? { sockets: { http, https } } : {}),
+    },
     names: {
       ...(hostname === undefined ? {} : { hostname: nameOf(hostname, "--hostname", "machines.example.com") }),
       ...(appsDomain === undefined ? {} : { appsDomain: nameOf(appsDomain, "--apps-domain", "apps.example.com") }),

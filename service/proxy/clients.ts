@@ -20,6 +20,7 @@ export class Clients {
   readonly limits: ProxyLimits;
   readonly #log: Pick<Log, "warn">;
   readonly #now: () => number;
+  readonly #isShared: (address: string) => boolean;
   readonly #all: Crowd;
   readonly #byAddress = new Map<string, Crowd>();
   readonly #known = new WeakMap<Duplex, Client>();
@@ -29,8 +30,16 @@ export class Clients {
   #warnedAt = -Infinity;
   readonly #check: NodeJS.Timeout;
 
-  /** `now` is a clock in milliseconds that is never set. */
-  constructor(limits: ProxyLimits, log: Pick<Log, "warn">, now: () => number = () => performance.now()) {
+  /**
+   * `now` is a clock in milliseconds that is never set. An address that `isShared` is that of many clients, and has no limit of its own.
+   */
+  constructor(
+    limits: ProxyLimits,
+    log: Pick<Log, "warn">,
+    now: () => number = () => performance.now(),
+    isShared: (address: string) => boolean = () => false,
+  ) {
+    this.#isShared = isShared;
     this.limits = limits;
     this.#log = log;
     this.#now = now;
@@ -55,7 +64,9 @@ export class Clients {
     // The client has gone already.
     if (address === undefined) return void socket.destroy();
     const client: Client = { address, socket, meter: socket, open: 0, bytes: 0, activeAt: this.#now() };
-    const same = this.#byAddress.get(address) ?? new Crowd(this.limits.ofAddress, this.limits.yieldMs);
+    const same =
+      this.#byAddress.get(address) ??
+      new Crowd(this.#isShared(address) ? this.limits.most : this.limits.ofAddress, this.limits.yieldMs);
     this.#byAddress.set(address, same);
     const ends = endsOf(socket);
     this.#known.set(socket, client);

@@ -1,7 +1,7 @@
 // The headers that are sent on to each side. What a side says about its own connection stays there, and what a client says about
 // itself is replaced by what the proxy knows.
 import type { IncomingMessage } from "node:http";
-import type { TLSSocket } from "node:tls";
+import { addressOfClient, isSchemeSaid, schemeOfClient } from "../runtime/trustedProxies.ts";
 import { isHeaderName, isHeaderValue, ofMessage, type HeaderChanges } from "../../api/answerHeaders.ts";
 
 /** Headers about one connection, not about the request or the answer (RFC 9110, section 7.6.1). */
@@ -63,13 +63,15 @@ export function requestHeaders(request: IncomingMessage, upgrade: string | undef
 }
 
 /** What the proxy knows about a client. */
-function knownOf({ headers, socket }: IncomingMessage): string[] {
-  const ip = socket.remoteAddress ?? "";
-  const proto = (socket as Partial<TLSSocket>).encrypted === true ? "https" : "http";
+function knownOf(request: IncomingMessage): string[] {
+  const { headers, socket } = request;
+  const [ip, proto] = [addressOfClient(request), schemeOfClient(request)];
+  // The port of a proxy in front of this one is not known.
+  const port = isSchemeSaid(request) ? { http: 80, https: 443 }[proto] : (socket.localPort ?? "");
   const { host = "" } = headers;
   const node = ip.includes(":") ? `"[${ip}]"` : ip;
   return [
-    ...["x-forwarded-for", ip, "x-forwarded-port", String(socket.localPort ?? ""), "x-forwarded-proto", proto],
+    ...["x-forwarded-for", ip, "x-forwarded-port", String(port), "x-forwarded-proto", proto],
     ...["x-forwarded-host", host, "x-real-ip", ip, "fly-client-ip", ip],
     ...["forwarded", `for=${node};host="${host}";proto=${proto}`],
   ];

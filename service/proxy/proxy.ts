@@ -9,6 +9,7 @@ import { findMachine } from "../lifecycle/machines.ts";
 import { servedCertificate, type ServedCertificate } from "../lifecycle/servedCertificates.ts";
 import type { Reach } from "../runtime/runtime.ts";
 import type { AppRow } from "../store/rows.ts";
+import { Admission } from "./admission.ts";
 import { Addresses, type Address } from "./addresses.ts";
 import type { LocalAuthority } from "../runtime/localAuthority.ts";
 import { Autostop } from "./autostop.ts";
@@ -21,6 +22,7 @@ import { Clients } from "./clients.ts";
 import { inOrder } from "./inOrder.ts";
 import { KeptPorts } from "./keptPorts.ts";
 import { proxyLimits, type ProxyLimits } from "./limits.ts";
+import type { Networks } from "../runtime/networks.ts";
 import { OwnNames, type OwnService } from "./ownNames.ts";
 import { NoPortLeft, PortBudget } from "./portBudget.ts";
 import { withProofs } from "./proofs.ts";
@@ -39,12 +41,22 @@ const mostServed = 500;
 /** The ports at which a proxy listens. */
 export type ProxyPorts = Readonly<Record<Scheme, number>>;
 
+/** What a proxy needs of a service that other computers reach. */
+export interface ProxyParts {
+  /** Answers at the hostname of the service. */
+  readonly own?: OwnService | undefined;
+  /** Networks of proxies in front of this one. */
+  readonly trusted?: Networks | undefined;
+}
+
 /** Where a proxy listens besides the loopback address of this computer. */
 export interface Public {
   /** Addresses for other computers, at exactly the wanted ports. */
   readonly addresses?: readonly string[];
   /** Sockets that listen already, as descriptors: they are used instead of opening ports. */
   readonly sockets?: Partial<Readonly<Record<Scheme, readonly number[]>>>;
+  /** Whether connections of trusted networks begin with the PROXY protocol. */
+  readonly hasProxyProtocol?: boolean;
 }
 
 /** A proxy in front of Machines. */
@@ -60,6 +72,7 @@ export class Proxy {
   #claims: Claims | undefined;
   #block: number | undefined;
   readonly #own: OwnService | undefined;
+  readonly #trusted: Networks | undefined;
   readonly #ownNames: OwnNames;
   readonly #servers: Server[] = [];
   readonly #entrances: Entrance[] = [];
@@ -82,15 +95,16 @@ export class Proxy {
     authority: LocalAuthority,
     folder: string | undefined,
     limits: ProxyLimits = proxyLimits(),
-    own?: OwnService,
+    { own, trusted }: ProxyParts = {},
   ) {
     this.#context = context;
     this.#own = own;
+    this.#trusted = trusted;
     this.traffic = new Traffic(({ app, status, took }) =>
       context.counted.answered(app, status, took === undefined ? undefined : took / 1000),
     );
     this.#kept = new KeptPorts(folder);
-    this.#clients = new Clients(limits, context.log);
+    this.#clients = new Clients(limits, context.log, undefined, (address) => trusted?.has(address) === true);
     this.#budget = new PortBudget(limits.ports, context.log);
     this.#authority = authority;
     this.#targets = new Targets(context, reach, (machine) => this.#autostop.loaded(machine));
@@ -132,6 +146,7 @@ export class Proxy {
       arrivalOf: (socket) => this.#addresses?.arrivalOf(socket),
       mostKept: this.#clients.limits.most,
       own: this.#ownAnswers(),
+      trusted: this.#trusted,
     });
     this.#web = web;
     const { checkMs, handshakeMs: handshakeTimeout } = this.#clients.limits;
@@ -151,6 +166,8 @@ export class Proxy {
     );
     https.prependListener("secureConnection", (socket) => this.#clients.secured(socket));
     https.on("secureConnection", (socket) => this.#requireVersion(socket));
+    const hasHeaders = open.hasProxyProtocol && this.#trusted;
+    const admission = hasHeaders ? new Admission(hasHeaders, handshakeTimeout) : undefined;
     for (const [server, scheme] of [
       [http, "http"],
       [https, "https"],
@@ -172,7 +189,9 @@ export class Proxy {
         this.#draining.take(socket);
         this.#clients.take(socket);
       });
-      const entrance = new Entrance((socket) => front.emit("connection", socket));
+      const pass = (socket: Socket): void => void front.emit("connection", socket);
+      admission?.watch(server);
+      const entrance = new Entrance((socket) => (admission ? admission.admit(socket, pass) : pass(socket)));
       this.#entrances.push(entrance);
       // A server that does not listen itself does not watch the times of its requests.
       server.emit("listening");

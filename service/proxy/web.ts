@@ -3,6 +3,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import compression from "compression";
 import { headerChanges } from "../../api/answerHeaders.ts";
+import type { Networks } from "../runtime/networks.ts";
+import { addressOfClient, believeProxy, schemeOfClient } from "../runtime/trustedProxies.ts";
 import { answerOver } from "../runtime/answerOver.ts";
 import { codeOf } from "../runtime/errorCode.ts";
 import { KeptConnections } from "./agents.ts";
@@ -41,6 +43,8 @@ export interface WebHost {
   arrivalOf(socket: Socket): Arrival | undefined;
   /** What answers for the service itself, and its hostname. */
   readonly own?: { readonly name: string; readonly service: OwnService } | undefined;
+  /** Networks of proxies in front of this one. */
+  readonly trusted?: Networks | undefined;
   /** Connections to Machines that are kept at most. */
   readonly mostKept: number;
 }
@@ -75,12 +79,14 @@ export class Web {
   }
 
   /** Answers a request. One that asks for another protocol comes with what the client has sent after it. */
-  async request(request: IncomingMessage, response: ServerResponse, scheme: Scheme, head?: Buffer): Promise<void> {
+  async request(request: IncomingMessage, response: ServerResponse, at: Scheme, head?: Buffer): Promise<void> {
     // A client whose address is not known any more has gone.
     if (request.socket.remoteAddress === undefined) return void request.socket.destroy();
     const problem = malformed(request);
     if (problem) return answer(response, { ...problem, isLast: true });
-    const proof = scheme === "http" ? answerFor(this.#host.challenges, pathOf(request)) : undefined;
+    believeProxy(request, this.#host.trusted);
+    const scheme = schemeOfClient(request);
+    const proof = at === "http" ? answerFor(this.#host.challenges, pathOf(request)) : undefined;
     if (proof !== undefined) return answer(response, { status: 200, text: proof });
     const own = this.#ownFor(request);
     if (own && scheme === "https") return own.request(request, response);
@@ -122,8 +128,9 @@ export class Web {
 
   /** Passes a WebSocket on. */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer, scheme: Scheme): Promise<void> {
-    const own = scheme === "https" && !malformed(request) ? this.#ownFor(request) : undefined;
-    if (own) return own.upgrade(request, socket, head);
+    believeProxy(request, this.#host.trusted);
+    const own = malformed(request) ? undefined : this.#ownFor(request);
+    if (own && schemeOfClient(request) === "https") return own.upgrade(request, socket, head);
     const response = answerOver(request, socket, () => socket.end());
     if (response) await this.request(request, response, scheme, head);
   }
@@ -182,7 +189,7 @@ export class Web {
   #asked(request: IncomingMessage, scheme: Scheme): Asked {
     const { host = "" } = request.headers;
     const arrival = this.#host.arrivalOf(request.socket);
-    const isElsewhere = !arrival && nameIn(host)?.endsWith(".localhost") && !isHere(request.socket.remoteAddress);
+    const isElsewhere = !arrival && nameIn(host)?.endsWith(".localhost") && !isHere(addressOfClient(request));
     const found = isElsewhere ? undefined : (arrival ?? this.#targets).hostOf(host);
     if (!found) return { status: 404, text: `no App has the host name ${JSON.stringify(host.slice(0, 200))}` };
     const { app, name, port: number } = found;
@@ -224,7 +231,7 @@ export class Web {
  * Whether a client is on this computer. ASSUMED: only from here an App answers at its name below `localhost`, so that other computers
  * reach the Apps that have a hostname, and those below the domain of Apps.
  */
-const isHere = (address: string | undefined): boolean => /^(?:::ffff:)?127\.|^::1$/.test(address ?? "");
+const isHere = (address: string): boolean => /^(?:::ffff:)?127\.|^::1$/.test(address);
 
 /** What a Machine has done wrong. */
 const reasonOf = ({ isInvalid, message }: BadAnswer): string =>

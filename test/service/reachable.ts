@@ -6,7 +6,7 @@ import { request as sendHttps } from "node:https";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import type { ServiceOptions } from "../../service/index.ts";
-import type { ProxyPorts } from "../../service/proxy/proxy.ts";
+import type { ProxyPorts, Public } from "../../service/proxy/proxy.ts";
 import { bind as bindBySystem, type Bind } from "../../service/runtime/bind.ts";
 import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
 import { afterThisTest } from "../support/leftovers.ts";
@@ -32,6 +32,7 @@ export async function withReach(
   options: ServiceOptions = {},
   bind: Bind = bindBySystem,
   ports: ProxyPorts = { http: 0, https: 0 },
+  open: Public = {},
 ) {
   const web = createHttp((request, response) => {
     // A stream in both directions.
@@ -39,6 +40,7 @@ export async function withReach(
       response.flushHeaders();
       return void request.pipe(response);
     }
+    if (request.url === "/headers") return void response.end(JSON.stringify(request.headers));
     response.end(`${String(request.headers["x-forwarded-host"])} ${request.url}`);
   });
   web.on("upgrade", (_, socket) => {
@@ -60,7 +62,7 @@ export async function withReach(
       }),
     ...options,
   });
-  await app.service.proxy?.listen(ports, bind);
+  await app.service.proxy?.listen(ports, bind, open);
   return {
     ...app,
     /** Assigns an address to an App. */
