@@ -8,7 +8,7 @@ const durations = [
   "UPDATE leases SET expires_at = expires_at + ?",
   "UPDATE machines SET retried_from = retried_from + ? WHERE restarts > 0",
   "UPDATE hostnames SET rate_limited_until = rate_limited_until + ? WHERE rate_limited_until IS NOT NULL",
-  "UPDATE own_certificates SET asked_at = asked_at + ?1, again_at = again_at + ?1, limited_until = limited_until + ?1",
+  "UPDATE own_certificates SET added_at = added_at + ?1, again_at = again_at + ?1, limited_until = limited_until + ?1",
 ];
 
 /**

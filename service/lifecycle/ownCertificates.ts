@@ -11,8 +11,8 @@ import { labelBelow } from "./hostnames.ts";
 const hour = 60 * 60 * 1000;
 // ASSUMED: what was not issued is requested again after ten minutes, then after twice the pause each time, at most a day.
 const againMs = 10 * 60 * 1000;
-// ASSUMED: at most 40 certificates of Apps below the domain are requested in an hour, so that new Apps do not use up what an authority
-// allows. The name of the service itself does not count.
+// ASSUMED: certificates are requested for at most 40 new names of Apps in an hour, so that these do not use up what an authority allows.
+// Renewals and repetitions do not count, nor does the name of the service itself.
 const mostInHour = 40;
 
 /** The proxy listens by then, which the authority asks. */
@@ -58,12 +58,12 @@ function possibleFrom({ store, publicNames }: Context, row: OwnCertificateRow | 
   const limited =
     store.get<{ until: number | null }>("SELECT max(limited_until) AS until FROM own_certificates")?.until ?? 0;
   const own = Math.max(row?.again_at ?? 0, limited);
-  if (name === publicNames.hostname) return own;
-  const latest = store.get<{ asked_at: number }>(
-    "SELECT asked_at FROM own_certificates WHERE name <> ? ORDER BY asked_at DESC LIMIT 1 OFFSET ?",
+  if (row || name === publicNames.hostname) return own;
+  const latest = store.get<{ added_at: number }>(
+    "SELECT added_at FROM own_certificates WHERE name <> ? ORDER BY added_at DESC LIMIT 1 OFFSET ?",
     ...[publicNames.hostname ?? "", mostInHour - 1],
   );
-  return Math.max(own, (latest?.asked_at ?? -hour) + hour);
+  return Math.max(own, (latest?.added_at ?? -hour) + hour);
 }
 
 /** Whether a certificate of a name of the service can be requested now. Clients cause no write before. */
@@ -84,8 +84,7 @@ export function requestOwnCertificate(context: Context, name: string): boolean {
     return false;
   }
   const failures = row?.failures ?? 0;
-  if (row) store.run("UPDATE own_certificates SET asked_at = ? WHERE name = ?", now, name);
-  else store.insert("own_certificates", { name, asked_at: now, failures });
+  if (!row) store.insert("own_certificates", { name, added_at: now, failures });
   // The service may be killed before the issuer reports.
   timers.after(pauseAfter(failures), "certificate.own", subject);
   issuer.request({ subject, hostname: name, kept: undefined });

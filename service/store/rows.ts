@@ -179,8 +179,8 @@ export interface OwnCertificateRow {
   readonly issued_by: string | null;
   readonly issued_at: number | null;
   readonly expires_at: number | null;
-  /** When it was last requested. */
-  readonly asked_at: number;
+  /** When it was first requested. */
+  readonly added_at: number;
   /** Refusals since the last certificate. */
   readonly failures: number;
   /** No request is made before; null after a certificate. */

@@ -255,7 +255,7 @@ export const migrations: readonly string[] = [
   `
   CREATE TABLE own_certificates (
     name TEXT PRIMARY KEY NOT NULL, chain TEXT, key BLOB, issued_by TEXT, issued_at INTEGER, expires_at INTEGER,
-    asked_at INTEGER NOT NULL, failures INTEGER NOT NULL, again_at INTEGER, limited_until INTEGER, problem TEXT
+    added_at INTEGER NOT NULL, failures INTEGER NOT NULL, again_at INTEGER, limited_until INTEGER, problem TEXT
   ) WITHOUT ROWID;
   `,
   // A trust may be for people who sign in to the console, instead of workflows.

@@ -65,7 +65,9 @@ describe.runIf(hasEngine && canHoldSockets())("a service that other computers re
     const data = cleaned(folder());
     const roots = join(data, "../roots.pem");
     writeFileSync(roots, authority.trusted);
-    const { ports, start, said } = await holdSockets(wanted, { ...process.env, NODE_EXTRA_CA_CERTS: roots });
+    const held = await holdSockets(wanted, { ...process.env, NODE_EXTRA_CA_CERTS: roots });
+    afterThisTest(() => held.end());
+    const { ports, start, said } = held;
     const names = ["--hostname", hostname, "--apps-domain", appsDomain, "--acme", authority.directory];
     const args = ["--data", data, "--json", "--runtime", "docker", "--dns", dns.address, "--drain", "60", ...names];
     let running = await start(process.execPath, [serviceMain, "start", ...args]);
@@ -89,7 +91,7 @@ describe.runIf(hasEngine && canHoldSockets())("a service that other computers re
     expect(url.out).toBe(`http://${web}:${ports.http}\nhttps://${web}:${ports.https}\n`);
     const orders = () => {
       const db = new DatabaseSync(join(data, "service.db"), { readOnly: true });
-      const rows = db.prepare("SELECT name, asked_at FROM own_certificates ORDER BY name").all();
+      const rows = db.prepare("SELECT name, added_at, issued_at FROM own_certificates ORDER BY name").all();
       db.close();
       return rows;
     };
@@ -109,7 +111,7 @@ describe.runIf(hasEngine && canHoldSockets())("a service that other computers re
       ...{ requests: 2000, clients: 3, headers: { authorization: `Bearer ${token}` } },
       isRight: (status, text) => status === 200 && (text === `${machine} of web\n` || text.includes('"ams"')),
     });
-    const other = otherBuild();
+    const other = otherBuild(serviceMain);
     afterThisTest(() => other.remove());
     for (let round = 1; round <= 3; round++) {
       await expect.poll(() => outcome.answered + outcome.lost.length).toBeGreaterThan(round * 450);

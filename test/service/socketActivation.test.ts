@@ -33,9 +33,10 @@ describe.runIf(canHoldSockets())("the API at a socket of its parent", () => {
 
   test("no request is lost while the service restarts, also to another build of it", async () => {
     const data = folder();
-    const { ports, start, said } = await holdSockets({ api: 0 });
+    const { ports, start, said, end } = await holdSockets({ api: 0 });
+    afterThisTest(end);
     // Another build in another folder, with the packages of this one.
-    const other = otherBuild();
+    const other = otherBuild(serviceMain);
     afterThisTest(() => other.remove());
     const mains = [serviceMain, other.main];
     let running = await start(process.execPath, args(serviceMain, data));
@@ -58,7 +59,8 @@ describe.runIf(canHoldSockets())("the API at a socket of its parent", () => {
   });
 
   test("a socket without a name of the service is refused", async () => {
-    const { start, said } = await holdSockets({ wrong: 0 });
+    const { start, said, end } = await holdSockets({ wrong: 0 });
+    afterThisTest(end);
     const { ended } = await start(process.execPath, args(serviceMain, folder()));
     expect(await ended).toBe(1);
     expect(said()).toContain('the name of socket 1 is "wrong", and must be http, https or api');

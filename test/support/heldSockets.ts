@@ -3,7 +3,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { afterThisTest } from "./leftovers.ts";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
 
 const script = `
@@ -64,13 +63,10 @@ interface Waiting {
   ready?: (line: Readonly<Record<string, unknown>>) => void;
 }
 
-/** Opens ports by their names, where 0 is a free one, until the test ends. */
+/** Opens ports by their names, where 0 is a free one, until its end. */
 export async function holdSockets<Name extends string>(wanted: Readonly<Record<Name, number>>, env = process.env) {
   const parent = spawn("python3", ["-c", script, JSON.stringify(wanted)], { stdio: ["pipe", "pipe", "pipe"], env });
-  afterThisTest(() => {
-    parent.stdin.end();
-    parent.kill("SIGKILL");
-  });
+  const pids = new Set<number>();
   let said = "";
   parent.stderr.on("data", (part: Buffer) => (said += part.toString()));
   const waiting: Waiting = {};
@@ -87,6 +83,11 @@ export async function holdSockets<Name extends string>(wanted: Readonly<Record<N
     ports: (JSON.parse(first) as { readonly ports: Readonly<Record<Name, number>> }).ports,
     /** What its processes wrote to stderr. */
     said: () => said,
+    /** Ends what still runs, and closes the ports. */
+    end(): void {
+      for (const pid of pids) process.kill(pid, "SIGKILL");
+      parent.kill("SIGKILL");
+    },
     /** Starts a process with the sockets. */
     async start(program: string, args: readonly string[]): Promise<Holder> {
       const started = new Promise<number>((resolve) => (waiting.pid = resolve));
@@ -95,13 +96,8 @@ export async function holdSockets<Name extends string>(wanted: Readonly<Record<N
       const pid = await started;
       const ended = new Promise<number>((resolve) => ends.set(pid, resolve));
       const end = async (): Promise<number> => ended;
-      afterThisTest(() => {
-        try {
-          process.kill(pid, "SIGKILL");
-        } catch {
-          // It has ended.
-        }
-      });
+      pids.add(pid);
+      void ended.then(() => pids.delete(pid));
       return { pid, ready: Promise.race([ready, end().then((code) => ({ code }))]), ended };
     },
   };

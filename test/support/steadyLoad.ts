@@ -1,6 +1,7 @@
 // Requests without a pause, by connections that are kept and by new ones. Each that gets no complete answer is lost: nothing is repeated.
 import { once } from "node:events";
 import { Agent, request as send, type IncomingMessage } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Agent as SecureAgent, request as sendSecurely } from "node:https";
 
 /** A load. */
@@ -60,6 +61,8 @@ export function steadyLoad({ targets, requests, clients, headers = {}, isRight }
         else outcome.lost.push(`${answer.statusCode} ${text.slice(0, 200)}`);
       } catch (error) {
         outcome.lost.push(`${isKept ? "kept" : "new"} ${host} ${String(error)}`);
+        // Where nothing listens, the others would be lost within a moment.
+        await sleep(10);
       }
       outcome.longest = Math.max(outcome.longest, performance.now() - from);
     }

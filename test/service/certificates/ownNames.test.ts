@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { acmeIssuer } from "../../../service/runtime/acme/index.ts";
-import type { IssuerFactory } from "../../../service/runtime/certificateIssuer.ts";
+import type { IssuerFactory, IssuerHost } from "../../../service/runtime/certificateIssuer.ts";
+import { ManualClock } from "../../../service/index.ts";
 import { findPebble, startAuthority, startDns } from "../../support/pebble.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { trust } from "../../support/trust.ts";
@@ -73,6 +74,21 @@ describe("names of the service, without an ACME authority", () => {
     expect(plain).not.toContain("Secure");
   });
 
+  test("requests for WebSockets at the hostname are the API's", async () => {
+    const app = await withReach({ publicNames });
+    const port = app.service.proxy?.ports.https ?? 0;
+    const socket = connectTls({ host: "127.0.0.1", port, servername: hostname, rejectUnauthorized: false });
+    afterThisTest(() => void socket.destroy());
+    const lines = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: eA=="];
+    const target = "/local/apps/web/machines/1/terminal";
+    socket.write([`GET ${target} HTTP/1.1`, `Host: ${hostname}`, ...lines, "", ""].join("\r\n"));
+    let text = "";
+    socket.on("data", (part: Buffer) => (text += part.toString()));
+    await once(socket, "close");
+    expect(text).toMatch(/^HTTP\/1\.1 401 /);
+    expect(text).toContain("token validation error");
+  });
+
   test("each App answers below the domain, and its addresses say so", async () => {
     const app = await withReach({ publicNames });
     await app.offer(web);
@@ -118,6 +134,90 @@ async function sent(url: string, body: string, { headers = {}, ...options }: { h
   answer.resume();
   return { status: answer.statusCode as number, cookies: String(answer.headers["set-cookie"]) };
 }
+
+/** A service on the clock of the test, whose authority the test plays. */
+async function withAuthority() {
+  const asked: string[] = [];
+  let host: IssuerHost | undefined;
+  const issuer: IssuerFactory = (given) => {
+    host = given;
+    return { name: "played", checksItself: true, request: ({ hostname: name }) => void asked.push(name) };
+  };
+  const clock = new ManualClock();
+  const app = await withReach({ issuer, publicNames, clock });
+  const refuse = (name: string, more: object = {}): void =>
+    host?.events.refused(`/${name}`, {
+      ...{ code: "AUTHORITY_REFUSED", message: "no", remediation: "", isFailedCheck: true, ...more },
+    });
+  return { app, asked, clock, refuse };
+}
+
+describe("requests of certificates", () => {
+  const name = `web.${appsDomain}`;
+
+  test("one that was refused is repeated after longer and longer pauses, whatever clients ask", async () => {
+    const { app, asked, clock, refuse } = await withAuthority();
+    await app.offer(web);
+    expect(asked).toEqual([hostname]);
+    const of = () => asked.filter((one) => one === name).length;
+    // This client waits for the answer of the authority.
+    const first = namesFor(app, name);
+    await expect.poll(of).toBe(1);
+    refuse(name);
+    expect(await first).toBe("DNS:localhost");
+    for (const [round, minutes] of [10, 20, 40, 80].entries()) {
+      expect(await namesFor(app, name)).toBe("DNS:localhost");
+      clock.advance(minutes * 60_000 - 1);
+      expect(await namesFor(app, name)).toBe("DNS:localhost");
+      expect(of()).toBe(round + 1);
+      clock.advance(1);
+      await expect.poll(of).toBe(round + 2);
+      refuse(name);
+      await app.service.context.store.unsettled;
+    }
+  });
+
+  test("while the authority limits them, none is made for any name", async () => {
+    const { app, asked, clock, refuse } = await withAuthority();
+    await app.offer(web);
+    refuse(hostname, { limitedUntil: clock.now() + 3600_000 });
+    await app.service.context.store.unsettled;
+    expect(await namesFor(app, name)).toBe("DNS:localhost");
+    expect(asked).toEqual([hostname]);
+    clock.advance(3600_000);
+    await expect.poll(() => asked).toEqual([hostname, hostname]);
+  });
+
+  test("at most 40 Apps get a request in an hour, and the others later", async () => {
+    const { app, asked, clock } = await withAuthority();
+    for (let i = 0; i < 42; i++) {
+      await app.call("POST", "/apps", { name: `app-${i}`, org_slug: "personal" });
+      await app.offer(web, `app-${i}`);
+      const answered = namesFor(app, `app-${i}.${appsDomain}`);
+      answered.catch(() => {});
+      if (i >= 40) expect(await answered).toBe("DNS:localhost");
+      else await expect.poll(() => asked.length).toBe(i + 2);
+    }
+    expect(asked).toHaveLength(41);
+    clock.advance(3600_000);
+    void namesFor(app, `app-41.${appsDomain}`).catch(() => {});
+    await expect.poll(() => asked).toContain(`app-41.${appsDomain}`);
+  });
+
+  test("one of an App that is gone is not renewed", async () => {
+    const { app, asked, clock, refuse } = await withAuthority();
+    await app.offer(web);
+    const waits = namesFor(app, name);
+    await expect.poll(() => asked).toContain(name);
+    refuse(name);
+    await waits;
+    await app.call("DELETE", "/apps/web?force=true");
+    clock.advance(600_000);
+    const { store } = app.service.context;
+    await expect.poll(() => store.all("SELECT name FROM own_certificates")).toEqual([{ name: hostname }]);
+    expect(asked.filter((one) => one === name)).toHaveLength(1);
+  });
+});
 
 describe("names of the service, with an ACME authority", () => {
   let programs: Awaited<ReturnType<typeof findPebble>>;
