@@ -62,7 +62,7 @@ const firstOf = (endings: readonly Ending[]): Ending[] =>
 
 /** Reads the certificates of all hostnames. */
 export async function countCertificates(
-  { store, clock }: Pick<Context, "store" | "clock">,
+  { store, clock, publicNames }: Pick<Context, "store" | "clock" | "publicNames">,
   work: Work,
 ): Promise<CertificateCounts> {
   const states = { valid: 0, expired: 0, waiting: 0 };
@@ -83,7 +83,26 @@ export async function countCertificates(
     after = rows.length < pieceSize ? undefined : rows.at(-1)?.row;
     await work.pause();
   }
-  return { states, first: firstOf(endings), other };
+  const own = ownEndings(store, publicNames);
+  for (const { end } of own) states[end > now ? "valid" : "expired"]++;
+  await work.pause();
+  const hostname = own.filter(({ hostname: name }) => name === publicNames.hostname);
+  for (const ending of own) if (!hostname.includes(ending) && (!other || isWorse(ending, other, now))) other = ending;
+  return { states, first: [...hostname, ...firstOf(endings)], other };
+}
+
+/** The label of the App of the service's own hostname, which no App can have. */
+const noApp = "(service)";
+
+/** When the certificates end that an authority has issued for names of the service. */
+function ownEndings(store: Context["store"], { hostname }: Context["publicNames"]): Ending[] {
+  const sql = "SELECT name, issued_at, expires_at FROM own_certificates WHERE expires_at IS NOT NULL";
+  return store
+    .all<{ readonly name: string; readonly issued_at: number; readonly expires_at: number }>(sql)
+    .map(({ name, issued_at, expires_at: end }) => ({
+      ...{ app: name === hostname ? noApp : otherApps, hostname: name, end },
+      renewal: issued_at + renewedAfter(end - issued_at),
+    }));
 }
 
 /** Whether a certificate that should have been renewed is compared with one that will be, or ends before it. */

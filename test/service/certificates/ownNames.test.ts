@@ -274,6 +274,13 @@ describe("names of the service, with an ACME authority", () => {
     expect(await namesFor(again, hostname, ca)).toBe(`DNS:${hostname}`);
     expect(await namesFor(again, `web.${appsDomain}`, ca)).toBe(`DNS:web.${appsDomain}`);
     expect(asked).toEqual([hostname, `web.${appsDomain}`]);
+    // The operator sees when the one of the hostname ends, and the first one of all Apps.
+    const scraped = await fetch(`${again.url}/metrics`, {
+      headers: { authorization: `Bearer ${again.service.token}` },
+    }).then((answer) => answer.text());
+    const metric = "machines_service_certificate_renewal_timestamp_seconds";
+    expect(scraped).toContain(`${metric}{app="(service)",hostname="${hostname}"}`);
+    expect(scraped).toContain(`${metric}{app="other Apps",hostname="other hostnames"}`);
     // It is renewed after two thirds of its time, while its App is there.
     again.service.context.clock.advance(60 * 24 * 3600_000);
     await expect.poll(() => asked.length).toBe(4);
