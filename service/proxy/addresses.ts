@@ -6,6 +6,7 @@ import type { Context } from "../context.ts";
 import { blockOf } from "../runtime/loopback.ts";
 import type { AppRow, IpRow } from "../store/rows.ts";
 import type { Bind } from "../runtime/bind.ts";
+import { plainAddress } from "../runtime/networks.ts";
 import { codeOf } from "../runtime/errorCode.ts";
 import { portPart, type Host, type Kind, type PublicPort } from "./routes.ts";
 import type { Targets } from "./targets.ts";
@@ -32,6 +33,8 @@ export interface AddressHost {
   readonly budget: PortBudget;
   /** The ports of the proxy itself. */
   readonly ports: Readonly<Record<Scheme, number>>;
+  /** Whether the proxy itself listens at a port of all addresses, so that no one else can. */
+  covers(port: number): boolean;
   /** Answer the connections that are emitted on them. */
   readonly servers: Readonly<Record<Scheme, WebServer>>;
   /** The certificate for clients that name no host. */
@@ -100,7 +103,19 @@ export class Addresses {
 
   /** How a connection came to an address of Apps; undefined for a connection to the proxy itself. */
   arrivalOf(socket: Socket): Arrival | undefined {
-    return this.#arrivals.get(socket);
+    return this.#arrivals.get(socket) ?? this.#coveredArrival(socket);
+  }
+
+  /** The same for a connection that the proxy itself has accepted, because it listens at all addresses. */
+  #coveredArrival(socket: Socket): Arrival | undefined {
+    const { localAddress = "", localPort = 0 } = socket;
+    const ip = plainAddress(localAddress);
+    if (blockOf(ip) === undefined || !this.#host.covers(localPort)) return undefined;
+    // It is looked up each time, because the address may be released.
+    const [wanted] = this.#byKey.get(`${ip}:${localPort}`)?.values() ?? [];
+    if (!wanted) return undefined;
+    if (wanted.isShared && !this.#served.has(socket)) socket.once("close", () => this.#served.delete(socket));
+    return this.#arrivalAt(wanted, socket);
   }
 
   /** Listens for what an App has, and no longer for what it had. */
@@ -213,6 +228,8 @@ export class Addresses {
     const tlsOf = (): Promise<TlsOptions> =>
       isShared ? this.#host.tlsOf(name, {}) : this.#host.tlsOf(name, port.options, app.id);
     const tls = isSecure(port.kind) ? await tlsOf() : undefined;
+    // ASSUMED: where the proxy listens at all addresses, it answers at those of Apps, too: by HTTP and by HTTPS with a host name.
+    if (this.#host.covers(at)) return { port: at, certify() {}, close: () => Promise.resolve() };
     const bind = (server: Server): Promise<number> => this.#host.bind(server, ip, at);
     const { context, clients, budget } = this.#host;
     const { challenges } = context.issuer;
@@ -276,11 +293,15 @@ export class Addresses {
           : void socket.destroy();
     } else if (!isShared && !isWeb(port.kind)) return void passOn(socket, app.id, at, targets, clients);
     const scheme = isSecure(port.kind) ? "https" : "http";
-    this.#arrivals.set(socket, {
-      hostOf: (header) => (isShared ? this.#sharingHost(wanted, header, socket) : this.#ownHost(wanted, header)),
-      portOf: (of, id) => this.#portOf(of, id),
-    });
+    this.#arrivals.set(socket, this.#arrivalAt(wanted, socket));
     servers[scheme].emit(scheme === "https" ? "secureConnection" : "connection", socket);
+  }
+
+  #arrivalAt(wanted: Wanted, socket: Socket): Arrival {
+    return {
+      hostOf: (header) => (wanted.isShared ? this.#sharingHost(wanted, header, socket) : this.#ownHost(wanted, header)),
+      portOf: (of, id) => this.#portOf(of, id),
+    };
   }
 
   #ownHost({ app, at, isSubstitute }: Wanted, header: string): Host {

@@ -205,6 +205,7 @@ export class Proxy {
       budget: this.#budget,
       ports: this.#ports,
       servers: { http, https },
+      covers: (port) => this.#entrances.some((one) => one.isEverywhereAt(port)),
       certificateFor: (name) => this.#certificateFor(name),
       tlsOf: (name, of, app) => this.#tlsOf(name, of, app),
     });

@@ -67,6 +67,15 @@ export class Entrance {
     return typeof address === "object" && address !== null ? address : undefined;
   }
 
+  /** Whether it listens at a port of all addresses of IPv4. */
+  isEverywhereAt(port: number): boolean {
+    return this.#servers.some((server) => {
+      const address = server.address();
+      const isPort = typeof address === "object" && address?.port === port;
+      return isPort && (address.address === "0.0.0.0" || address.address === "::");
+    });
+  }
+
   /** Hands over the connections from now on, and those that have come. */
   begin(): void {
     const early = this.#early ?? [];
