@@ -18,6 +18,14 @@ import type { AppRow, MachineRow } from "./store/rows.ts";
 import type { FairTurns } from "./time/fairTurns.ts";
 import type { Vault } from "./store/vault.ts";
 import type { Counted } from "./watch/byApp.ts";
+import type { Measured } from "./watch/exposition.ts";
+
+/** What is known of the backups of the service. */
+export interface BackupStatus {
+  readonly metrics: readonly Measured[];
+  /** What is wrong with them; undefined if nothing is, or if none are made on schedule. */
+  problem(now: number): { readonly since: number | undefined; readonly reason: string | undefined } | undefined;
+}
 
 /** Names that lead to the proxy, in lower case. */
 export interface PublicNames {
@@ -71,6 +79,7 @@ export interface Context {
   readonly counted: Counted;
   /** What was asked, what happened, and rollouts. */
   readonly history: History;
+  readonly backups: BackupStatus | undefined;
   readonly log: Pick<FastifyBaseLogger, "info" | "warn" | "error">;
   /** Records in the audit that something happened to an App without a request of its organization. */
   note(note: Note): void;

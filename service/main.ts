@@ -2,6 +2,7 @@
 // The machines-service command.
 import "./requireNode.ts";
 import { Command, Option } from "commander";
+import { addBackup } from "./commands/backup.ts";
 import { addConsole } from "./commands/console.ts";
 import { addData } from "./commands/data.ts";
 import { fromEnvironment, tidyEnvironment } from "./commands/environment.ts";
@@ -61,6 +62,7 @@ async function main(): Promise<void> {
   addTrusts(program);
   addPeople(program);
   addData(program);
+  addBackup(program);
   addMembers(program);
   addKubernetes(program);
   addWatch(program);

@@ -23,6 +23,7 @@ import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
 import { followClock, followSince } from "./lifecycle/clockJump.ts";
 import { recreateLost, type Lost } from "./lifecycle/lost.ts";
+import { takeRestored, type Restored } from "./lifecycle/restored.ts";
 import { recoverCertificates } from "./lifecycle/certificates.ts";
 import { recoverOwnCertificates } from "./lifecycle/ownCertificates.ts";
 import * as clusters from "./lifecycle/clusters.ts";
@@ -69,7 +70,7 @@ import { Tokens } from "./store/tokens.ts";
 import { openVault } from "./store/vault.ts";
 import { FairTurns } from "./time/fairTurns.ts";
 import { Usage } from "./usage/usage.ts";
-import type { Context, PublicNames } from "./context.ts";
+import type { BackupStatus, Context, PublicNames } from "./context.ts";
 import { Counted } from "./watch/byApp.ts";
 import type { Measured } from "./watch/exposition.ts";
 
@@ -124,6 +125,10 @@ export interface ServiceOptions {
   readonly signIn?: SignInFactory;
   /** Makes it the leader of several members, which has its folder already. */
   readonly leading?: LeadingOptions;
+  /** What is known of its backups. */
+  readonly backups?: BackupStatus | undefined;
+  /** What a backup had that was restored into its folder, at the first start. */
+  readonly restored?: Restored | undefined;
   /** Called after every answered request. */
   readonly onRequest?: (request: Seen) => void;
 }
@@ -325,6 +330,8 @@ export function createService(options: ServiceOptions = {}): Service {
     // Before the runtime looks at what runs. The member waits until it is durable.
     const { lost } = leading ?? {};
     if (lost) store.write(() => recreateLost(context, lost)).catch(notBegun);
+    const { restored } = options;
+    if (restored) store.write(() => takeRestored(context, restored)).catch(notBegun);
     context.runtime.recover?.();
     context.postgres.recover?.();
     store
@@ -474,6 +481,7 @@ function createContext(parts: Parts): Context {
     publicNames: options.publicNames ?? {},
     counted: new Counted(store),
     history,
+    backups: options.backups,
     log,
     note: (what) => {
       const add = (): void => audit().addNote(what, clock.now());

@@ -1,11 +1,12 @@
 // The commands seed, reset, export and import, which handle the data as a whole.
 import { resolve } from "node:path";
-import { InvalidArgumentError, type Command } from "commander";
+import type { Command } from "commander";
 import { ownCommand } from "../ownCommand.ts";
 import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { exportStore, importStore, resetStore } from "../store/transfer.ts";
 import { keyFileOption, storeOption, type StoreFlags } from "./storeOptions.ts";
+import { momentWithZone } from "./moment.ts";
 import { print, printTable } from "./print.ts";
 
 interface Flags {
@@ -44,7 +45,10 @@ async function save(file: string | undefined, _: ExportFlags, command: Command):
   if (url === undefined) {
     if (at !== undefined) throw new Problem("--at needs --store: a data folder has no past");
     exportStore(folder, resolve(requireFile(file, "export")));
-    return print(`${file} holds everything, including the key to its secrets and a token: keep it to yourself`);
+    process.stderr.write(
+      "machines-service: an export has no rows of Postgres clusters and no bytes of volumes; machines-service backup stores them too\n",
+    );
+    return print(`${file} holds everything else, including the key to its secrets and a token: keep it to yourself`);
   }
   refuseFile(file);
   const { readStoreKey } = await import("../local/sharedStore.ts");
@@ -86,14 +90,6 @@ function refuseFile(file: string | undefined): void {
     );
 }
 
-function momentOf(text: string): number {
-  const moment = Date.parse(text);
-  // Without a zone, the same text would be another moment on another computer.
-  if (Number.isNaN(moment) || !/(?:Z|[+-]\d\d:?\d\d)$/i.test(text))
-    throw new InvalidArgumentError("It must be a time with its zone, such as 2026-11-26T10:00Z.");
-  return moment;
-}
-
 /** Adds these commands. */
 export function addData(program: Command): void {
   program
@@ -115,7 +111,7 @@ export function addData(program: Command): void {
     .option(
       "--at <time>",
       "write the folder as the store was at a moment, such as 2026-11-26T10:00Z; members may run",
-      momentOf,
+      momentWithZone,
     )
     .action(save);
   program

@@ -9,3 +9,12 @@ export function momentOf(text: string): number {
   if (Number.isNaN(at)) throw new InvalidArgumentError("It must be a duration such as 10m, or a time.");
   return at;
 }
+
+/** A time with its zone, in milliseconds since 1970. */
+export function momentWithZone(text: string): number {
+  const moment = Date.parse(text);
+  // Without a zone, the same text would be another moment on another computer.
+  if (Number.isNaN(moment) || !/(?:Z|[+-]\d\d:?\d\d)$/i.test(text))
+    throw new InvalidArgumentError("It must be a time with its zone, such as 2026-11-26T10:00Z.");
+  return moment;
+}

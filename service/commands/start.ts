@@ -12,8 +12,11 @@ import { dataFolder, postgresNames, runtimeNames, settled, type LocalOptions } f
 import { Problem } from "../local/problem.ts";
 import { sendTo } from "../local/send.ts";
 import { rateLimitProfiles } from "../http/rateLimits.ts";
+import { readLast, type LastResult } from "../backup/places.ts";
 import type { Running } from "../store/lock.ts";
+import { openingOptions } from "./backupFlags.ts";
 import { fromEnvironment } from "./environment.ts";
+import { lastBackup } from "./backupText.ts";
 import { print, printJson } from "./print.ts";
 import { sentence } from "./sentence.ts";
 
@@ -32,7 +35,7 @@ interface Flags {
   readonly json?: true;
 }
 
-function printReady(running: Running, json: boolean): void {
+function printReady(running: Running, json: boolean, backup?: LastResult): void {
   const { url, pid, data, runtime = "simulated", postgres = "simulated", proxy, admin, appsUrl } = running;
   const people = running.publicUrl ?? url;
   const docs = `${people}/docs`;
@@ -45,6 +48,7 @@ function printReady(running: Running, json: boolean): void {
     ...(admin === undefined ? {} : { admin }),
     ...(running.publicUrl === undefined ? {} : { publicUrl: running.publicUrl }),
     ...(appsUrl === undefined ? {} : { appsUrl }),
+    ...(backup === undefined ? {} : { backup }),
   };
   if (json)
     return printJson({ url, pid, data, runtime, ...others, docs, ...(page === undefined ? {} : { console: page }) });
@@ -104,11 +108,17 @@ async function status(_: Flags, command: Command): Promise<void> {
   const { data, json = false, ready } = command.optsWithGlobals<Flags & { readonly ready?: true }>();
   const folder = dataFolder(data);
   const running = findRunning(folder);
+  const last = readLast(folder);
   if (running && ready) await requireReady(running);
-  if (running) return printReady(running, json);
+  if (running) {
+    printReady(running, json, last);
+    if (!json && last) print(lastBackup(last));
+    return;
+  }
   process.exitCode = 3;
-  if (json) return printJson({ running: false, data: folder });
+  if (json) return printJson({ running: false, data: folder, ...(last ? { backup: last } : {}) });
   print(`machines-service is not running (data ${folder})`);
+  if (last) print(lastBackup(last));
 }
 
 /** Throws a Problem if a running service accepts no requests. */
@@ -242,6 +252,16 @@ export function startOptions(): Option[] {
       "--keep-history <time>",
       "for how long the history of requests, events and rollouts is kept, such as 30d, at most a million entries; off for none (default: 90d)",
     ),
+    new Option(
+      "--backup <repository>",
+      "where backups are made on schedule: a folder, or an address of restic such as s3:https://s3.example.com/bucket (default: none are)",
+    ),
+    new Option("--backup-every <time>", "time from one backup to the next, such as 12h (default: 24h)"),
+    new Option(
+      "--backup-keep <policy>",
+      "backups to keep: the newest of each of so many days, weeks and months (default: 7d,4w,6m)",
+    ),
+    ...openingOptions(),
     new Option("--strict", "refuse unknown fields and check the service's own answers"),
     new Option("--allow-host <names...>", "host names to accept in addition to localhost").argParser(names),
     new Option("--allow-remote", "serve plain HTTP at an address that other computers can reach"),

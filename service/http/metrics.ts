@@ -107,6 +107,7 @@ export class Metrics {
     yield* this.#ofProxy();
     yield* certificateMetrics(certificates);
     yield* clusterMetrics(context, loads());
+    yield* context.backups?.metrics ?? [];
     yield* ofProcess;
     yield* member?.() ?? [];
   }

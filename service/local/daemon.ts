@@ -87,17 +87,25 @@ function minimalEnvironment(): NodeJS.ProcessEnv {
   );
 }
 
+/** The variables with which restic reaches S3. Only a service that makes backups gets them. */
+const credentials = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("AWS_")));
+
 /** Starts the process in a new session; it reports on a pipe whether it is ready, or why not. */
 function spawnService(folder: string, options: LocalOptions): Promise<Running> {
   return new Promise((done, fail) => {
     const log = openLog(folder);
-    // Others see the arguments of a process, and this URL may have a password.
-    const { store, ...shown } = settled(options);
+    // Others see the arguments of a process, and these URLs may have a password.
+    const { store, backup, ...shown } = settled(options);
     const started = startArguments({ listen: "127.0.0.1:0", ...shown });
     const child = spawn(process.execPath, mainArguments("start", ...started, "--report"), {
       cwd: folder,
       detached: true,
-      env: { ...minimalEnvironment(), ...(store === undefined ? {} : { MACHINES_SERVICE_STORE: store }) },
+      env: {
+        ...minimalEnvironment(),
+        ...(store === undefined ? {} : { MACHINES_SERVICE_STORE: store }),
+        ...(backup === undefined ? {} : { ...credentials(), MACHINES_SERVICE_BACKUP: backup }),
+      },
       stdio: ["ignore", log, log, "pipe"],
     });
     closeSync(log);

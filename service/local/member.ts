@@ -32,6 +32,7 @@ import { isOperator, Tokens } from "../store/tokens.ts";
 import { version } from "../version.ts";
 import { linesOf, type Measured } from "../watch/exposition.ts";
 import { withResolvers } from "../withResolvers.ts";
+import { beginBackups } from "./backupRoute.ts";
 import { listenProblem } from "./listen.ts";
 import { PastStores } from "./pastStores.ts";
 import { elsewhere, endLeft, followsOnly, isSomewhere, placeBytes, placeOf, readPlace, type Place } from "./place.ts";
@@ -219,6 +220,7 @@ class MemberProcess {
     passedOn();
     if (place.lost) await this.#noteBegun(created, epoch);
     addChangesRoute(created.service.app, created.service.context, this.#joined.key);
+    await beginBackups(this.#plan, created.service);
     // Before the first request, because it finds the addresses that Apps can have.
     this.#proxyPorts = await openProxy(this.#plan, created.service);
     await created.service.app.ready();
@@ -342,7 +344,9 @@ class MemberProcess {
     this.#front.leave();
     void this.#admin?.close(); // does not wait for its clients
     const { open } = this.#plan.reached;
-    if (open.addresses ?? open.sockets) await this.#created?.service.proxy?.drain(this.#plan.drainMs);
+    const isOpen = (open.addresses ?? open.sockets) !== undefined;
+    const draining = isOpen ? this.#created?.service.proxy?.drain(this.#plan.drainMs) : undefined;
+    await Promise.all([draining, this.#plan.backups.close()]);
     await this.#created?.service.close();
     await this.#past.close();
   }

@@ -1,5 +1,6 @@
 // Options of a service, and the same as arguments of `start`.
 import { resolve } from "node:path";
+import { isFolder } from "../backup/restic.ts";
 import type { ConsoleMode } from "../console/sessions.ts";
 import { dataVariable, usualFolder } from "../ownCommand.ts";
 import type { DelayProfile } from "../time/delays.ts";
@@ -81,6 +82,20 @@ export interface LocalOptions {
   readonly advertise?: string;
   /** With `store`: for how long any past moment can be exported, such as `7d`. Default: `24h`. */
   readonly keepLog?: string;
+  /** Where backups are made on schedule: a folder, or an address such as `s3:https://s3.example.com/bucket`. Default: none are. */
+  readonly backup?: string;
+  /** Time from one backup to the next, such as `12h`. Default: `24h`. */
+  readonly backupEvery?: string;
+  /** Which backups are kept, such as `7d,4w,12m`. Default: `7d,4w,6m`. */
+  readonly backupKeep?: string;
+  /** File with the passphrase that seals the backups. */
+  readonly backupPassphraseFile?: string;
+  /** Command that prints the passphrase. */
+  readonly backupPassphraseCommand?: string;
+  /** File with variables for restic, such as credentials of S3. */
+  readonly backupEnvironment?: string;
+  /** The program restic. Default: the one on PATH. */
+  readonly restic?: string;
   /** For how long the history is kept, or `off`. */
   readonly keepHistory?: string;
   /** Host names to accept in addition to those of this computer. */
@@ -138,6 +153,13 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   advertise: "--advertise",
   keepLog: "--keep-log",
   keepHistory: "--keep-history",
+  backup: "--backup",
+  backupEvery: "--backup-every",
+  backupKeep: "--backup-keep",
+  backupPassphraseFile: "--backup-passphrase-file",
+  backupPassphraseCommand: "--backup-passphrase-command",
+  backupEnvironment: "--backup-environment",
+  restic: "--restic",
   allowHosts: "--allow-host",
   allowRemote: "--allow-remote",
   admin: "--admin",
@@ -161,7 +183,8 @@ export function dataFolder(data: string | undefined): string {
 
 /** The options with absolute paths: a background service has another working folder. */
 export function settled(options: LocalOptions): LocalOptions & { readonly data: string } {
-  const { data, tlsCert, tlsKey, keyFile, oidcSecretFile, regions, pgbouncer, ...rest } = options;
+  const { data, tlsCert, tlsKey, keyFile, oidcSecretFile, regions, pgbouncer, ...others } = options;
+  const { backup, backupPassphraseFile, backupEnvironment, restic, ...rest } = others;
   return {
     ...rest,
     data: dataFolder(data),
@@ -170,7 +193,11 @@ export function settled(options: LocalOptions): LocalOptions & { readonly data: 
     ...(keyFile === undefined ? {} : { keyFile: resolve(keyFile) }),
     ...(oidcSecretFile === undefined ? {} : { oidcSecretFile: resolve(oidcSecretFile) }),
     ...(regions === undefined ? {} : { regions: resolve(regions) }),
+    ...(backup === undefined ? {} : { backup: isFolder(backup) ? resolve(backup) : backup }),
+    ...(backupPassphraseFile === undefined ? {} : { backupPassphraseFile: resolve(backupPassphraseFile) }),
+    ...(backupEnvironment === undefined ? {} : { backupEnvironment: resolve(backupEnvironment) }),
     // A name without a folder is looked for on PATH.
+    ...(restic === undefined ? {} : { restic: restic.includes("/") ? resolve(restic) : restic }),
     ...(pgbouncer === undefined ? {} : { pgbouncer: pgbouncer.includes("/") ? resolve(pgbouncer) : pgbouncer }),
   };
 }

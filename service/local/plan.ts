@@ -1,6 +1,5 @@
 // What the options of `start` ask for, checked, and the service that they make.
 import { randomBytes } from "node:crypto";
-import { parseDuration } from "../../api/schema.ts";
 import type { Tls } from "../http/connections.ts";
 import type { IssuerFactory } from "../runtime/certificateIssuer.ts";
 import type { EngineFactory } from "../runtime/postgresEngine.ts";
@@ -13,12 +12,16 @@ import type { RuntimeFactory } from "../runtime/runtime.ts";
 import { createService, prepareFolder, type Service, type ServiceOptions } from "../service.ts";
 import { dataIdOf } from "../store/dataId.ts";
 import { readCertificate } from "./certificate.ts";
+import { clearPending, readPending, type Pending } from "../backup/restore.ts";
+import type { Backups } from "../backup/backups.ts";
+import { backupsOf } from "./backupOptions.ts";
 import { parseListen, type Address } from "./listen.ts";
 import { Log } from "./log.ts";
 import { readFile } from "./files.ts";
 import type { SignInFactory } from "../identity/person.ts";
 import { dataFolder, optionOf, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
+import { periodOf } from "./period.ts";
 import { reachedOf, type Reached } from "./reached.ts";
 import { readRegions } from "./regionsFile.ts";
 import { noSockets, type Sockets } from "./sockets.ts";
@@ -47,6 +50,7 @@ export interface Plan {
   readonly keepMs: number;
   /** How much history is kept. */
   readonly history: NonNullable<ServiceOptions["history"]>;
+  readonly backups: Backups;
   /** Creates the service, once, with further options. Connects to what runs its Machines. */
   create(more?: Partial<ServiceOptions>): Promise<Created>;
 }
@@ -90,6 +94,8 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
   const regions = options.regions === undefined ? {} : readRegions(options.regions);
   const keepMs = periodOf(options.keepLog ?? "24h", "--keep-log");
   const history = historyOf(options.keepHistory);
+  const backups = backupsOf(options, folder);
+  const pending = pendingOf(options, folder);
   for (const name of ["keyFile", "advertise", "keepLog"] as const)
     if (options.store === undefined && options[name] !== undefined)
       throw new Problem(`${optionOf(name)} needs --store: one process has its data in a folder`);
@@ -126,11 +132,17 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
       ...(reached.trusted ? { trustProxy: reached.trusted } : {}),
       allowHosts: options.allowHosts ?? (address.loopback ? [] : "any"),
       onRequest: (seen) => service.app.log.info(seen, "request"),
+      backups,
+      ...(pending ? { restored: pending } : {}),
       ...more,
     });
+    if (pending) {
+      await service.context.store.unsettled;
+      clearPending(folder);
+    }
     return { service, closeTracing: async () => tracing?.close() };
   };
-  return { options, folder, address, admin, ports, reached, sockets, drainMs, tls, log, keepMs, history, create };
+  return { options, folder, address, admin, ports, reached, sockets, drainMs, tls, log, keepMs, history, backups, create };
 }
 
 const ofDocker = ["registries", "capabilities", "reach"] as const;
@@ -194,7 +206,7 @@ const printError = (text: string): void => void process.stderr.write(`machines-s
 
 /** The engine of Postgres clusters; undefined for the simulation. */
 async function postgresEngine(
-  { postgres, pgbouncer, runtime }: LocalOptions,
+  { postgres, pgbouncer, runtime, backup }: LocalOptions,
   data: string,
   machinesReach: string | undefined,
 ): Promise<EngineFactory | undefined> {
@@ -205,7 +217,9 @@ async function postgresEngine(
     );
   const { embeddedPostgres, PostgresError } = await import("../runtime/postgres/index.ts");
   // Containers continue to run while the service is stopped, and need their databases.
-  return embeddedPostgres({ data, machinesReach, pgbouncer, outlive: runtime === "docker" }).catch((error: unknown) => {
+  const outlive = runtime === "docker";
+  const keepsForBackups = backup !== undefined;
+  return embeddedPostgres({ data, machinesReach, pgbouncer, outlive, keepsForBackups }).catch((error: unknown) => {
     throw error instanceof PostgresError ? new Problem(error.message) : error;
   });
 }
@@ -231,18 +245,25 @@ function dnsOf({ dns, acme }: LocalOptions): string {
   );
 }
 
+/** What a backup had that was restored into this folder; undefined once the service has taken it. */
+function pendingOf(
+  { runtime = "simulated", postgres = "simulated" }: LocalOptions,
+  folder: string,
+): Pending | undefined {
+  const pending = readPending(folder);
+  const given = { runtime, postgres };
+  for (const name of ["runtime", "postgres"] as const)
+    if (pending && pending[name] !== given[name])
+      throw new Problem(
+        `--${name} ${given[name]}: the backup that was restored into ${folder} has --${name} ${pending[name]}`,
+      );
+  return pending;
+}
+
 /** How much history is kept. */
 function historyOf(text: string | undefined): NonNullable<ServiceOptions["history"]> {
   if (text === "off") return "off";
   return text === undefined ? {} : { ageMs: periodOf(text, "--keep-history", ", or off") };
-}
-
-/** Milliseconds of an option. */
-function periodOf(text: string, option: string, others = ""): number {
-  const days = /^(\d{1,4})d$/.exec(text)?.[1];
-  const nanoseconds = days === undefined ? parseDuration(text) : Number(days) * 86_400e9;
-  if (nanoseconds !== undefined) return nanoseconds / 1e6;
-  throw new Problem(`${option} takes a time such as 7d or 12h${others}, got ${JSON.stringify(text)}`);
 }
 
 /** A port of the proxy. */

@@ -3,6 +3,7 @@ import { writeSync } from "node:fs";
 import type { Admin } from "../http/admin.ts";
 import { clearRunning, writeRunning, type Running } from "../store/lock.ts";
 import { planOf, type Plan, type StartOptions } from "./plan.ts";
+import { beginBackups } from "./backupRoute.ts";
 import { openProxy } from "./reached.ts";
 import { takeSockets } from "./sockets.ts";
 import { managerOf } from "./systemd.ts";
@@ -29,6 +30,7 @@ async function serveBy(plan: Plan): Promise<Running> {
 async function serveAlone(plan: Plan): Promise<Running> {
   const { folder, log, drainMs } = plan;
   const { service, closeTracing } = await plan.create();
+  await beginBackups(plan, service);
   let admin: Admin | undefined;
   let listening: Listening | undefined;
   const close = async (signal: string): Promise<void> => {
@@ -36,7 +38,7 @@ async function serveAlone(plan: Plan): Promise<Running> {
     clearRunning(folder);
     void admin?.close(); // does not wait for its clients
     listening?.stop();
-    await service.drain(drainMs);
+    await Promise.all([service.drain(drainMs), plan.backups.close()]);
     await service.close();
     await closeTracing();
     log.flush();

@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { readPending } from "../backup/restore.ts";
 import { historyFile, usualBounds } from "../history/history.ts";
 import { HistoryStore } from "../history/historyStore.ts";
 import { readUntil } from "../replication/catchUp.ts";
@@ -48,6 +49,8 @@ export async function moveIntoStore(folder: string, { url, key }: StoreAddress):
   const file = requireStore(folder);
   const lock = lockData(folder);
   try {
+    if (readPending(folder))
+      throw new Problem(`${folder} was restored from a backup; start its service once without --store before`);
     if (isCopyFile(file))
       throw new Problem(`${folder} is a copy of a store that several members share; it has no data of its own`);
     const store = new DatabaseSync(file, { readOnly: true });

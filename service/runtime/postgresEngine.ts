@@ -13,6 +13,8 @@ export interface ClusterSource {
   readonly backup?: string;
   /** The time to restore, in milliseconds since 1970; the end of the backup if left out. */
   readonly time?: number;
+  /** Whether the data comes from a backup of the service, which lies in the folder of the new cluster. */
+  readonly restored?: "backup" | "log";
 }
 
 /** A cluster as an engine sees it. */
@@ -196,6 +198,30 @@ export interface EngineEvents {
   backupFailed(backup: string): void;
 }
 
+/** The data of clusters, for backups of the service. */
+export interface ClusterArchives {
+  /**
+   * Writes a copy of a cluster's data as of one moment into a folder, with the changes that it needs.
+   * @throws Error with a sentence if the cluster cannot be copied.
+   */
+  copy(id: string, target: string, signal: AbortSignal): Promise<{ readonly first: string }>;
+  /** A copy is stored: the changes since its first file are kept until the next one is. */
+  stored(id: string, first: string): Promise<void>;
+  /** Completes the log of changes until now. Undefined while the cluster has no server. */
+  log(id: string): Promise<ClusterLog | undefined>;
+  /** Where the data of a cluster is put that is to begin with it: folders `base` and `wal`. */
+  restoredOf(id: string): string;
+}
+
+/** The log of changes of a cluster. */
+export interface ClusterLog {
+  readonly folder: string;
+  /** It has all changes until then. */
+  readonly until: number;
+  /** Its last change is not later than that. */
+  readonly lastChange: number;
+}
+
 /** The properties of a new cluster. */
 export type NewCluster = Pick<Cluster, "name" | "version"> & { readonly hasPostgis: boolean };
 
@@ -240,6 +266,8 @@ export interface PostgresEngine {
   backUp(cluster: Cluster, backup: string): void;
   /** A backup, or the last copy of a deleted cluster, is no longer needed. */
   discard?(cluster: string, backup?: string): void;
+  /** For backups of the service. Omitted by an engine without data. */
+  readonly archives?: ClusterArchives;
   /** A timer that the engine set through its host is due. */
   due?(kind: "cluster.step" | "backup.done", id: string): void;
   /** Continues what the service's last run has left. */

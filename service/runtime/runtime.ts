@@ -82,6 +82,19 @@ export interface VolumeSubject {
   readonly sizeGb: number;
 }
 
+/** The contents of volumes and snapshots, as archives in the format of tar. */
+export interface VolumeArchives {
+  /**
+   * Uses the contents as they are at one moment; a Machine that uses the volume is paused for a copy of it.
+   * @throws Error with a sentence if the engine does not have the contents.
+   */
+  readonly read: (id: string, use: (archive: Readable) => Promise<void>) => Promise<void>;
+  /** Creates a volume or snapshot of the engine, before the service has it. The signal ends that. */
+  readonly write: (id: string, archive: Readable, signal: AbortSignal) => Promise<void>;
+  /** Removes what an interrupted backup has left. */
+  readonly tidy: () => Promise<void>;
+}
+
 /** How the main process exited. */
 export interface Exit {
   readonly code: number;
@@ -296,6 +309,8 @@ export interface Runtime {
   changed?(ids: ReadonlySet<string>): void;
   /** Postgres clusters have other addresses, or are gone. */
   readonly databasesChanged?: (() => void) | undefined;
+  /** The contents of volumes, for backups. Omitted by a runtime that keeps none, or gives no access to them. */
+  readonly archives?: VolumeArchives | undefined;
   /** Omitted by a runtime whose Machines cannot be reached; the service then has no proxy. */
   readonly reach?: Reach;
   /** A timer that the runtime set through its host is due. */

@@ -119,6 +119,29 @@ export const clusterMetrics = {
   ),
 };
 
+/** Of the backups of the service, if its options name a repository. */
+export const backupMetrics = {
+  lastComplete: gauge(
+    "machines_service_backup_last_complete_timestamp_seconds",
+    "The moment of the last complete backup, since 1970; 0 if there is none.",
+  ),
+  interval: gauge("machines_service_backup_interval_seconds", "Time from one backup to the next."),
+  result: gauge(
+    "machines_service_backup_last_result",
+    "1 for the result of the last backup: complete, incomplete or failed.",
+    "result",
+  ),
+  duration: gauge("machines_service_backup_last_duration_seconds", "How long the last backup took."),
+  added: gauge(
+    "machines_service_backup_last_added_bytes",
+    "Bytes that the repository has grown by with the last backup.",
+  ),
+  log: gauge(
+    "machines_service_backup_log_timestamp_seconds",
+    "The moment until which the logs of the Postgres clusters are stored, since 1970; 0 if none is.",
+  ),
+};
+
 /** Of the process; every member has them. */
 export const processMetrics = {
   lag: histogram(
@@ -157,6 +180,7 @@ export const catalogue: Readonly<Record<string, Readonly<Record<string, Describe
   "the proxy": proxyMetrics,
   certificates: certificateMetrics,
   "Postgres clusters": clusterMetrics,
+  backups: backupMetrics,
   "the process": processMetrics,
   "several members": membersMetrics,
 };

@@ -62,6 +62,13 @@ const everyOption = {
   advertise: "http://127.0.0.1:1",
   keepLog: "7d",
   keepHistory: "30d",
+  backup: "/backups",
+  backupEvery: "12h",
+  backupKeep: "7d,4w",
+  backupPassphraseFile: "/passphrase",
+  backupPassphraseCommand: "cat /passphrase",
+  backupEnvironment: "/environment",
+  restic: "/usr/bin/restic",
 } as const satisfies Required<LocalOptions>;
 
 test("start describes every option and its variable", async () => {

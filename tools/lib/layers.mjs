@@ -32,6 +32,7 @@ export const layers = {
     ["http"],
     ["console"],
     ["service"],
+    ["backup"],
     ["local"],
     ["setup"],
     ["commands"],

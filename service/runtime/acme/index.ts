@@ -1,8 +1,8 @@
 // Gets certificates from a certificate authority that speaks ACME (RFC 8555).
-import { join } from "node:path";
 import { existsSync, readFileSync } from "node:fs";
 import acme, { type Authorization, type Client, type Order } from "acme-client";
 import { writePrivately } from "../../store/privateFile.ts";
+import { accountFile } from "./accountFile.ts";
 import type {
   CertificateIssuer,
   IssuedCertificate,
@@ -212,7 +212,7 @@ class AcmeIssuer implements CertificateIssuer {
 
   async #accountKey(): Promise<string> {
     const { folder } = this.#host;
-    const file = folder === undefined ? undefined : join(folder, "acme-account.key");
+    const file = folder === undefined ? undefined : accountFile(folder);
     if (file !== undefined && existsSync(file)) return readFileSync(file, "utf8");
     const key = String(await acme.crypto.createPrivateEcdsaKey());
     if (file !== undefined) writePrivately(file, key);

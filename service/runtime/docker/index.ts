@@ -1,6 +1,6 @@
 // The Docker runtime for a service: `createService({ runtime: await dockerRuntime() })`.
 import { networkInterfaces } from "node:os";
-import type { RuntimeFactory } from "../runtime.ts";
+import type { RuntimeFactory, VolumeArchives } from "../runtime.ts";
 import { Reconciler } from "../reconciler/reconciler.ts";
 import { isNetwork } from "./addresses.ts";
 import { furtherCapabilities } from "./confinement.ts";
@@ -10,6 +10,7 @@ import { allowing, connectEngine } from "./engine.ts";
 import { engineIdOf } from "./engineId.ts";
 import { firewallProblem } from "./firewall.ts";
 import { isRegistryName, Registries } from "./registries.ts";
+import { VolumeContents } from "./volumeContents.ts";
 
 export { EngineError } from "./engine.ts";
 
@@ -28,6 +29,13 @@ export async function endContainers(dataId: string): Promise<number> {
       ended++;
     }
   return ended;
+}
+
+/** The contents of the volumes of a service that does not run. */
+export async function volumesOf(dataId: string): Promise<Pick<VolumeArchives, "write">> {
+  const engine = await connectEngine();
+  const contents = new VolumeContents(engine.docker, dataId, new Containers(engine, dataId));
+  return { write: (id, archive, signal) => contents.write(id, archive, signal) };
 }
 
 /** The address of this computer at which containers reach it, if it is one of this computer's own. */

@@ -6,8 +6,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { copyWritten } from "./files.ts";
 import { PostgresError } from "./postgresError.ts";
-import { writeRecovery } from "./recovery.ts";
+import { isBefore, writeRecovery } from "./recovery.ts";
 import type { Paths } from "./paths.ts";
+import type { Recovery } from "./settings.ts";
 import { finish } from "./server.ts";
 
 /** Folders whose contents a server writes again. */
@@ -48,8 +49,13 @@ export async function copyServer(
   await finish(draft, target);
 }
 
-/** Turns a copy of a server's data into the draft of another cluster, which recovers until the end of the copy or until a time. */
-export async function draftFrom(copy: string, to: Paths, walFolder: string, time: number | undefined): Promise<void> {
+/** Turns a copy of a server's data into the draft of another cluster, which recovers until the end of the copy, until a time, or completely. */
+export async function draftFrom(
+  copy: string,
+  to: Paths,
+  walFolder: string,
+  until: Pick<Recovery, "time" | "toEnd">,
+): Promise<void> {
   if (!existsSync(copy)) throw new PostgresError("the backup does not exist any more");
   if (copy !== to.draft) {
     await rm(to.draft, { recursive: true, force: true });
@@ -58,13 +64,20 @@ export async function draftFrom(copy: string, to: Paths, walFolder: string, time
   const signal = join(to.draft, "recovery.signal");
   await rm(signal, { force: true });
   await writeFile(signal, "", { mode: 0o600, flag: "wx" });
-  await writeRecovery(to, { walFolder, ...(time === undefined ? {} : { time }) });
+  await writeRecovery(to, { walFolder, ...until });
 }
 
 /** Keeps all changes of a server until now. */
-export async function keepChanges(admin: pg.Client, { wal }: Pick<Paths, "wal">, signal: AbortSignal): Promise<void> {
-  // A restore to a time ends at the first transaction after it, so there has to be one.
-  await admin.query("SELECT pg_current_xact_id()");
+export async function keepChanges(admin: pg.Client, paths: Pick<Paths, "wal">, signal: AbortSignal): Promise<void> {
+  await markNow(admin);
+  await completeLog(admin, paths, signal);
+}
+
+/** A restore to a time ends at the first transaction after it, so there has to be one. */
+export const markNow = (admin: pg.Client): Promise<unknown> => admin.query("SELECT pg_current_xact_id()");
+
+/** Waits until the log has all changes until now. Each time takes a whole file. */
+export async function completeLog(admin: pg.Client, { wal }: Pick<Paths, "wal">, signal: AbortSignal): Promise<void> {
   const { rows } = await admin.query<{ file: string }>("SELECT pg_walfile_name(pg_switch_wal()) AS file");
   await untilKept(wal, rows[0]?.file, signal);
 }
@@ -79,10 +92,36 @@ async function firstFileOf(backup: string): Promise<string | undefined> {
   return /\(file ([0-9A-F]{24})\)/.exec(label)?.[1];
 }
 
-/** Removes the kept changes that no backup needs, and of clusters without backups those before the last checkpoint. */
-export async function pruneChanges(admin: pg.Client, paths: Paths, backups: readonly string[]): Promise<void> {
+/**
+ * Writes a copy of a server's data, with the changes that it needs, into folders `base` and `wal`. Returns the first file of these
+ * changes. The connection must be used for nothing else.
+ */
+export async function copyWithChanges(
+  client: pg.Client,
+  paths: Paths,
+  target: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const base = join(target, "base");
+  await copyServer(client, paths, base, signal);
+  const first = await firstFileOf(base);
+  if (first === undefined) throw new PostgresError("the copy does not say which changes it needs");
+  await copyWritten(paths.wal, join(target, "wal"), (name) => (isBefore(name, first) ? "omit" : "copy"));
+  return first;
+}
+
+/**
+ * Removes the kept changes that no backup needs, and of clusters without backups those before the last checkpoint. `since` is the first
+ * file that is needed elsewhere.
+ */
+export async function pruneChanges(
+  admin: pg.Client,
+  paths: Paths,
+  backups: readonly string[],
+  since: string | undefined,
+): Promise<void> {
   const { rows } = await admin.query<{ file: string }>("SELECT redo_wal_file AS file FROM pg_control_checkpoint()");
-  const needed = await Promise.all(backups.map((id) => firstFileOf(join(paths.backups, id))));
+  const needed = [since, ...(await Promise.all(backups.map((id) => firstFileOf(join(paths.backups, id)))))];
   // The first eight digits are the timeline.
   const order = (file: string): string => file.slice(8, 24);
   const oldest = [rows[0]?.file, ...needed].flatMap((file) => (file === undefined ? [] : [order(file)])).sort()[0];

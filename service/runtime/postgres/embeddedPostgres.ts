@@ -1,7 +1,7 @@
 // The engine with real servers: each cluster is a PostgreSQL server on this computer. A call only says that a cluster has changed.
 // The engine then compares what the store wants with what is there, does the next step and reports it, also after a kill.
 import { existsSync } from "node:fs";
-import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
@@ -10,7 +10,9 @@ import {
   ChangeRefused,
   isOffered,
   type Cluster,
+  type ClusterArchives,
   type ClusterChange,
+  type ClusterLog,
   type Endpoints,
   type EngineHost,
   type ExtensionOffer,
@@ -27,7 +29,8 @@ import { Steps } from "../steps.ts";
 import { installCommand, type Binaries } from "./binaries.ts";
 import { asSuperuser, type Access, type Connect } from "./access.ts";
 import * as contents from "./contents.ts";
-import { copyServer, draftFrom, keepChanges, pruneChanges } from "./copies.ts";
+import { completeLog, copyServer, copyWithChanges, draftFrom, keepChanges, markNow, pruneChanges } from "./copies.ts";
+import { readSmall } from "./files.ts";
 import { initialize } from "./initialize.ts";
 import type { Installation } from "./installation.ts";
 import { endMoved } from "./moved.ts";
@@ -54,6 +57,8 @@ export interface EmbeddedOptions extends Installation {
   readonly publicHost: string;
   /** Whether servers continue to run when the service stops. */
   readonly outlive: boolean;
+  /** Whether the service is backed up, which needs the changes since the last backup. */
+  readonly keepsForBackups: boolean;
 }
 
 /** A server that can be used. */
@@ -89,6 +94,10 @@ export class EmbeddedPostgres implements PostgresEngine {
   readonly #waiting = new Map<number, Waiting>();
   /** The cluster of each backup that is being written. */
   readonly #clusterOf = new Map<string, string>();
+  /** Clusters that are being copied for a backup of the service. */
+  readonly #archived = new Set<string>();
+  /** The transactions that were known, and those that were open, when the log of a cluster was completed. */
+  readonly #logged = new Map<string, { readonly known: string; readonly at: number }>();
   readonly #closed = new AbortController();
   #moved: Promise<void> | undefined;
 
@@ -306,14 +315,19 @@ export class EmbeddedPostgres implements PostgresEngine {
     this.#host.events.initializing(cluster.id);
   }
 
-  async #writeCopy({ cluster, backup, time }: NonNullable<Cluster["source"]>, paths: Paths): Promise<void> {
+  async #writeCopy({ cluster, backup, time, restored }: NonNullable<Cluster["source"]>, paths: Paths): Promise<void> {
+    if (restored !== undefined) {
+      const [base, wal] = [join(paths.restored, "base"), join(paths.restored, "wal")];
+      const until = time === undefined ? { toEnd: restored === "log" } : { time };
+      return draftFrom(base, paths, wal, until);
+    }
     const source = this.#pathsOf(cluster);
     const { signal } = this.#closed;
     const ready = await this.#readyOf(cluster);
     if (time !== undefined) await this.#with(ready, (client) => keepChanges(client, source, signal));
     if (backup === undefined) await this.#copy(ready, source, paths.draft);
     const copy = backup === undefined ? paths.draft : join(source.backups, backup);
-    await draftFrom(copy, paths, source.wal, time);
+    await draftFrom(copy, paths, source.wal, time === undefined ? {} : { time });
   }
 
   /** The server of a cluster whose data is needed. */
@@ -513,13 +527,56 @@ export class EmbeddedPostgres implements PostgresEngine {
       return cluster?.source?.cluster === id && cluster.status !== "ready";
     });
     const backups = this.#host.backups(id);
-    if (isCopied || backups.some(({ isRunning }) => isRunning)) return;
+    if (isCopied || this.#archived.has(id) || backups.some(({ isRunning }) => isRunning)) return;
     const paths = this.#pathsOf(id);
     const written = existsSync(paths.backups) ? await readdir(paths.backups) : [];
     await pruneChanges(
       client,
       paths,
       backups.map(({ id: backup }) => backup).filter((backup) => written.includes(backup)),
+      this.#options.keepsForBackups ? readSmall(paths.storedSince)?.trim() : undefined,
     );
+  }
+
+  /** The data of clusters, for backups of the service. */
+  readonly archives: ClusterArchives = {
+    copy: async (id, target, signal) => {
+      const ready = this.#ready.get(id);
+      if (!ready) throw new PostgresError("its server does not run");
+      await mkdir(target, { recursive: true, mode: 0o700 });
+      this.#archived.add(id);
+      const either = AbortSignal.any([signal, this.#closed.signal]);
+      try {
+        const first = await this.#with(ready, (client) => copyWithChanges(client, this.#pathsOf(id), target, either));
+        return { first };
+      } finally {
+        this.#archived.delete(id);
+      }
+    },
+    stored: (id, first) => writeFile(this.#pathsOf(id).storedSince, `${first}\n`, { mode: 0o600 }),
+    log: async (id) => {
+      const ready = this.#ready.get(id);
+      return ready && this.#with(ready, (client) => this.#logOf(id, client));
+    },
+    restoredOf: (id) => this.#pathsOf(id).restored,
+  };
+
+  /** Completes the log of a cluster, unless nothing has changed since it was last completed: each time takes a whole file. */
+  async #logOf(id: string, client: pg.Client): Promise<ClusterLog> {
+    const transactions = async (): Promise<string> => {
+      const sql = "SELECT pg_current_snapshot()::text AS known";
+      return (await client.query<{ known: string }>(sql)).rows[0]?.known ?? "";
+    };
+    const paths = this.#pathsOf(id);
+    const folder = paths.wal;
+    const until = Date.now();
+    const before = this.#logged.get(id);
+    if (before && before.known === (await transactions())) return { folder, until, lastChange: before.at };
+    await markNow(client);
+    // A transaction that ends from now on makes it another one.
+    const known = await transactions();
+    await completeLog(client, paths, this.#closed.signal);
+    this.#logged.set(id, { known, at: until });
+    return { folder, until, lastChange: until };
   }
 }

@@ -23,6 +23,8 @@ export interface EmbeddedPostgresOptions {
   readonly pgbouncer?: string | undefined;
   /** Whether servers continue to run when the service stops. Default: false. */
   readonly outlive?: boolean;
+  /** Whether the service is backed up. Default: false. */
+  readonly keepsForBackups?: boolean;
   /** The versions of PostgreSQL, by major version. Default: those that are installed. */
   readonly versions?: ReadonlyMap<string, Binaries>;
 }
@@ -50,6 +52,7 @@ export async function embeddedPostgres({
   machinesReach,
   pgbouncer,
   outlive = false,
+  keepsForBackups = false,
   versions: chosen,
 }: EmbeddedPostgresOptions): Promise<EngineFactory> {
   const versions = chosen ?? (await findBinaries());
@@ -67,7 +70,7 @@ export async function embeddedPostgres({
     if (!program)
       host.log.info({}, "without PgBouncer: the pooler's address of each Postgres cluster is that of its server");
     return new EmbeddedPostgres(host, {
-      ...{ accounts, addresses, publicHost, folder, versions, pooler: program, outlive },
+      ...{ accounts, addresses, publicHost, folder, versions, pooler: program, outlive, keepsForBackups },
       certificate: host.certificate,
       // Each pooler has its own: another program at its port could use it for another one.
       poolerPassword: (cluster) => host.secret(`postgres/pooler/${cluster}`),

@@ -16,6 +16,10 @@ export const pathsOf = (folder: string) => ({
   /** What a copy recovers from, with the changes themselves. */
   recovery: join(folder, "recovery.json"),
   changes: join(folder, "changes"),
+  /** What a backup of the service had of it: `base` and `wal`. */
+  restored: join(folder, "restored"),
+  /** The first file of changes that the last stored backup of the service needs. */
+  storedSince: join(folder, "stored-since"),
   configuration: join(folder, "postgresql.conf"),
   rules: join(folder, "pg_hba.conf"),
   certificate: join(folder, "tls.crt"),

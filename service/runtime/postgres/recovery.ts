@@ -35,14 +35,14 @@ async function copyChanges(source: string, { changes, data }: Paths, account: Ac
 }
 
 /** Removes what a copy no longer needs when it is ready. */
-export async function endRecovery({ recovery, changes }: Paths): Promise<void> {
+export async function endRecovery({ recovery, changes, restored }: Paths): Promise<void> {
   await rm(recovery, { force: true });
-  await rm(changes, { recursive: true, force: true });
+  for (const folder of [changes, restored]) await rm(folder, { recursive: true, force: true });
 }
 
 /** The file of changes that a backup with this label begins with. */
 const fileOf = (label: string): string | undefined => /\(file ([0-9A-F]{24})\)/.exec(label)?.[1];
 
 /** Whether a file of changes ends before another one begins. The first eight digits are the timeline. */
-const isBefore = (name: string, first: string): boolean =>
+export const isBefore = (name: string, first: string): boolean =>
   /^[0-9A-F]{24}/.test(name) && name.slice(8, 24) < first.slice(8, 24);

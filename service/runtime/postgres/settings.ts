@@ -37,6 +37,8 @@ export interface Recovery {
   readonly walFolder: string;
   /** In milliseconds since 1970; the end of the backup if left out. */
   readonly time?: number;
+  /** Whether it gets all changes that there are. */
+  readonly toEnd?: boolean;
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
@@ -87,11 +89,13 @@ export function configurationOf(options: ServerSettings): string {
     ...(recovery && {
       restore_command: quoted(`cp ${inShell(recovery.walFolder).replaceAll("%", "%%")}/%f "%p"`),
       recovery_target_action: "promote",
-      ...(recovery.time === undefined
-        ? { recovery_target: "immediate" }
-        : {
-            recovery_target_time: quoted(new Date(recovery.time).toISOString().replace("T", " ").replace("Z", "+00")),
-          }),
+      ...(recovery.toEnd
+        ? {}
+        : recovery.time === undefined
+          ? { recovery_target: "immediate" }
+          : {
+              recovery_target_time: quoted(new Date(recovery.time).toISOString().replace("T", " ").replace("Z", "+00")),
+            }),
     }),
   };
   return Object.entries(settings)

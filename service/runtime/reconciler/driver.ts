@@ -1,5 +1,6 @@
 // The interface of drivers. The reconciler decides what a Machine or volume needs next; a driver says what its engine has, and does
 // one thing at a time. Everything about one engine is behind this interface.
+import type { Readable } from "node:stream";
 import type { SignalName } from "../../../api/signals.ts";
 import type { Listens } from "../probe.ts";
 import type {
@@ -92,6 +93,23 @@ export interface VolumeDriver {
   settle?(volume: VolumeSubject): Promise<void>;
   /** Removes a volume or snapshot; false as long as the engine needs it, or is removing it. */
   remove(id: string): Promise<boolean>;
+  /** Omitted if the engine gives no access to contents. */
+  readonly frozen?: FrozenVolumes;
+}
+
+/** The contents of volumes, for backups. */
+export interface FrozenVolumes {
+  /**
+   * Makes a copy of a volume as of one moment, and returns its id; for a snapshot its own.
+   * @throws Impossible if the volume is missing.
+   */
+  readonly freeze: (volume: VolumeSubject) => Promise<string>;
+  /** Uses the contents of what `freeze` has returned. */
+  readonly read: (frozen: string, use: (archive: Readable) => Promise<void>) => Promise<void>;
+  /** Creates a volume or snapshot with the contents of an archive. */
+  readonly write: (id: string, archive: Readable, signal: AbortSignal) => Promise<void>;
+  /** Removes the copies that an interrupted backup has left. */
+  readonly tidy: () => Promise<void>;
 }
 
 /** What an engine does. Each method is one step: it is repeated after a failure, and after the service was killed. */

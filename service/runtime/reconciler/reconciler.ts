@@ -42,6 +42,7 @@ export class Reconciler<I extends Instance> implements Runtime {
   readonly databasesChanged: (() => void) | undefined;
   readonly terminal: Runtime["terminal"] | undefined;
   readonly reach: Reached;
+  readonly archives: Runtime["archives"];
   readonly #host: RuntimeHost;
   readonly #driver: Driver<I>;
   readonly #steps: Steps;
@@ -83,6 +84,7 @@ export class Reconciler<I extends Instance> implements Runtime {
     this.reach = new Reached(host, reports);
     this.#stops = new Stops(host, reports, driver);
     this.#volumes = new Volumes(host, reports, driver);
+    this.archives = this.#volumes.archives;
     this.#steps = new Steps(host, {
       ...driver.failures,
       kind: "machine",

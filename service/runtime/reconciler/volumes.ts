@@ -1,5 +1,5 @@
 // Volumes and snapshots of a service: each is written once, and removed when the service has deleted it and no copy of it is missing.
-import type { RuntimeHost, Subject, VolumeSubject } from "../runtime.ts";
+import type { RuntimeHost, Subject, VolumeArchives, VolumeSubject } from "../runtime.ts";
 import { Steps } from "../steps.ts";
 import { Impossible, type Driver, type Instance, type Reports, type VolumeDriver } from "./driver.ts";
 
@@ -105,15 +105,40 @@ export class Volumes {
     if (!this.#host.volume(id)) this.changed(id);
   }
 
+  /** For backups; undefined if the engine gives no access to contents. */
+  get archives(): VolumeArchives | undefined {
+    const { frozen } = this.#volumes;
+    if (!frozen) return undefined;
+    return {
+      read: async (id, use) => {
+        const volume = this.#host.volume(id);
+        if (!volume?.isWritten) throw new Impossible(`volume ${id} has no contents yet`);
+        const copy = await this.#whileCopied(id, () => frozen.freeze(volume));
+        try {
+          await frozen.read(copy, use);
+        } finally {
+          if (copy !== id) await this.#volumes.remove(copy);
+        }
+      },
+      write: frozen.write,
+      tidy: frozen.tidy,
+    };
+  }
+
   async #copy(volume: VolumeSubject, source: string): Promise<number | undefined> {
     // It comes back here when its source is written.
     if (this.#host.volume(source)?.isWritten === false) return undefined;
+    return this.#whileCopied(source, () => this.#volumes.copy(volume, source));
+  }
+
+  /** Does work while no Machine begins to write into a volume. */
+  async #whileCopied<T>(source: string, copy: () => Promise<T>): Promise<T> {
     this.#copied.add(source);
     try {
       const machine = this.#host.volume(source)?.machine;
       // A step that began before may still create or start an instance, which the copy then sees.
       if (machine) (await this.#reports.hold(machine))();
-      return await this.#volumes.copy(volume, source);
+      return await copy();
     } finally {
       this.#copied.delete(source);
       this.#machineChanged(source);

@@ -1,0 +1,224 @@
+// Restores a backup into an empty data folder. The service that starts there is another one: it has an identity of its own, so it never
+// touches what may still run for the original.
+import { createHash, randomBytes } from "node:crypto";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { Transform, type Readable } from "node:stream";
+import type { Restored } from "../lifecycle/restored.ts";
+import { ownAll } from "../runtime/postgres/files.ts";
+import { pathsOf } from "../runtime/postgres/paths.ts";
+import type { VolumeArchives } from "../runtime/runtime.ts";
+import { prepareFolder } from "../service.ts";
+import { storeFile } from "../store/database.ts";
+import { dataIdOf } from "../store/dataId.ts";
+import { writePrivately } from "../store/privateFile.ts";
+import { importStore } from "../store/transfer.ts";
+import type { Logs } from "./backups.ts";
+import {
+  archiveName,
+  Catalogue,
+  clusterPart,
+  files,
+  tags,
+  type Backup,
+  type Missing,
+  type VolumePart,
+} from "./contents.ts";
+import { placesOf, writeLineage } from "./places.ts";
+import { BackupError, type Restic } from "./restic.ts";
+import { sinceOf } from "./retention.ts";
+
+/** What to restore, and where. */
+export interface Restoring {
+  readonly restic: Restic;
+  /** An empty data folder. */
+  readonly folder: string;
+  readonly id?: string | undefined;
+  /** The moment, in milliseconds since 1970. Clusters are restored to it, and the rest to the last backup before it. */
+  readonly at?: number | undefined;
+  /** Gives access to the volumes of the engine, for the identity of the new service. */
+  readonly volumesOf: (dataId: string) => Promise<Pick<VolumeArchives, "write">>;
+}
+
+/** What was restored. */
+export interface RestoredAll {
+  readonly backup: Backup;
+  /** What the backup should have had, and what could not be restored. */
+  readonly missing: readonly Missing[];
+}
+
+/** What the first start of a restored service has to do. */
+export interface Pending extends Restored {
+  readonly runtime: string;
+  readonly postgres: string;
+}
+
+const pendingFile = (folder: string): string => join(placesOf(folder).folder, "restored.json");
+
+/** What the first start has to do; undefined if it was done. */
+export function readPending(folder: string): Pending | undefined {
+  const file = pendingFile(folder);
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Pending) : undefined;
+}
+
+/** The first start has done it. */
+export const clearPending = (folder: string): void => rmSync(pendingFile(folder), { force: true });
+
+/** Restores a backup. The service can be started once this has succeeded; a second attempt begins anew. */
+export async function restoreAll(restoring: Restoring): Promise<RestoredAll> {
+  const { restic, at } = restoring;
+  const folder = prepareFolder(restoring.folder);
+  if (existsSync(storeFile(folder)))
+    throw new BackupError(
+      `${folder} has data already; choose an empty folder with --data, or --app to restore one App`,
+    );
+  const { cache, folder: own } = placesOf(folder);
+  mkdirSync(own, { recursive: true, mode: 0o700 });
+  const catalogue = new Catalogue(restic, cache);
+  const backup = at === undefined ? await catalogue.find(restoring.id) : await catalogue.before(at);
+  const { manifest, snapshot } = backup;
+  const draft = join(own, "restoring");
+  rmSync(draft, { recursive: true, force: true });
+  // Before the long part: a moment that the logs do not reach is an error at once.
+  const untils = await logsFor(restic, backup, at);
+  await restic.restore(snapshot, "/", draft);
+  const dataId = dataIdOf(folder, randomBytes);
+  const missing = [...manifest.missing];
+  const volumes = await restoreVolumes(restoring, dataId, backup, missing);
+  await restoreClusters(folder, draft, restic, untils);
+  for (const name of readdirSync(draft)) if (isBeside(name)) placePrivately(join(draft, name), join(folder, name));
+  writeLineage(folder, manifest.lineage);
+  const clusters = Object.fromEntries(
+    Object.entries(untils).map(([id, { restored, time }]) => [
+      id,
+      { restored, ...(time === undefined ? {} : { time }) },
+    ]),
+  );
+  const { runtime, postgres } = manifest;
+  const pending: Pending = { backup: manifest.id, runtime, postgres, volumes, clusters };
+  writePrivately(pendingFile(folder), `${JSON.stringify(pending)}\n`);
+  // Last: with it the folder has a service.
+  importStore(folder, join(draft, files.store));
+  rmSync(draft, { recursive: true, force: true });
+  return { backup, missing };
+}
+
+const isBeside = (name: string): boolean => ![files.manifest, files.store, "clusters"].includes(name);
+
+function placePrivately(from: string, to: string): void {
+  copyFileSync(from, to);
+  chmodSync(to, 0o600);
+}
+
+async function restoreVolumes(
+  { restic, volumesOf }: Restoring,
+  dataId: string,
+  { manifest }: Backup,
+  missing: Missing[],
+): Promise<readonly string[]> {
+  const parts = Object.entries(manifest.volumes);
+  if (parts.length === 0) return [];
+  const engine = await volumesOf(dataId);
+  const restored: string[] = [];
+  for (const [id, part] of parts) {
+    try {
+      await fillVolume(restic, id, part, engine);
+      restored.push(id);
+    } catch (error) {
+      missing.push({ kind: "volume", id, reason: error instanceof Error ? error.message : String(error) });
+    }
+  }
+  return restored;
+}
+
+/** Creates a volume with its contents, and compares them. */
+export async function fillVolume(
+  restic: Restic,
+  id: string,
+  { stored, sha256 }: VolumePart,
+  engine: Pick<VolumeArchives, "write">,
+): Promise<void> {
+  await readVolume(restic, id, stored, sha256, (archive, signal) => engine.write(id, archive, signal));
+}
+
+/** Uses the archive of a volume. @throws BackupError if its contents are others than those that were stored. */
+export async function readVolume(
+  restic: Restic,
+  id: string,
+  stored: string,
+  sha256: string,
+  use: (archive: Readable, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const hash = createHash("sha256");
+  const broken = new AbortController();
+  await restic.read(stored, archiveName(id), async (bytes) => {
+    const compared = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        hash.update(chunk);
+        done(null, chunk);
+      },
+    });
+    bytes.once("error", (error) => broken.abort(error));
+    await use(bytes.pipe(compared), broken.signal);
+  });
+  const found = hash.digest("hex");
+  if (found !== sha256)
+    throw new BackupError(`its contents have the hash ${found.slice(0, 12)}, and ${sha256.slice(0, 12)} was stored`);
+}
+
+/** How far a cluster is restored, and the log for that. */
+interface Until {
+  readonly restored: "backup" | "log";
+  readonly time?: number;
+  readonly log?: { readonly snapshot: string; readonly folder: string };
+}
+
+/** How far the clusters of a backup are restored. @throws BackupError if a log does not reach the moment. */
+async function logsFor(
+  restic: Restic,
+  { id, manifest }: Backup,
+  at: number | undefined,
+): Promise<Readonly<Record<string, Until>>> {
+  const ids = Object.keys(manifest.clusters);
+  if (at === undefined || at <= manifest.at || ids.length === 0)
+    return Object.fromEntries(ids.map((cluster) => [cluster, { restored: "backup" }]));
+  const stored = (await restic.snapshots(tags.log)).filter((one) => sinceOf(one) === id).at(-1);
+  const file = stored?.paths.find((path) => path.endsWith("/log.json"));
+  const logs = stored && file ? (JSON.parse(await restic.text(stored.id, file.slice(1))) as Logs).clusters : {};
+  return Object.fromEntries(
+    ids.map((cluster): [string, Until] => {
+      const log = logs[cluster];
+      const end = log?.until ?? manifest.at;
+      if (stored === undefined || log === undefined || at > end)
+        throw new BackupError(
+          `--at: the log of cluster ${cluster} ends at ${new Date(end).toISOString()}, got ${new Date(at).toISOString()}`,
+        );
+      const from = { snapshot: stored.id, folder: log.folder };
+      // Without a later change there is none to stop at.
+      return [cluster, { restored: "log", log: from, ...(at < log.lastChange ? { time: at } : {}) }];
+    }),
+  );
+}
+
+/** Puts the data of clusters where the engine finds it. */
+async function restoreClusters(
+  folder: string,
+  draft: string,
+  restic: Restic,
+  untils: Readonly<Record<string, Until>>,
+): Promise<void> {
+  for (const [id, { log }] of Object.entries(untils)) {
+    const { folder: place, restored } = pathsOf(join(folder, "postgres", id));
+    mkdirSync(place, { recursive: true, mode: 0o700 });
+    rmSync(restored, { recursive: true, force: true });
+    renameSync(join(draft, clusterPart(id)), restored);
+    if (log) {
+      const wal = join(restored, "wal");
+      rmSync(wal, { recursive: true, force: true });
+      await restic.restore(log.snapshot, log.folder, wal);
+    }
+    // They belonged to users of the other computer.
+    const [uid, gid] = [process.getuid?.(), process.getgid?.()];
+    if (uid !== undefined && gid !== undefined) await ownAll(restored, uid, gid);
+  }
+}

@@ -1,0 +1,44 @@
+// What a repository no longer needs: backups that the policy does not keep, what only they need, and what interrupted ones have left.
+import { tags, type Backup } from "./contents.ts";
+import { keptBy, type Policy } from "./policy.ts";
+import type { Restic, Stored } from "./restic.ts";
+
+/** The snapshots of a service that can be removed. No backup of it may be in the making. */
+export async function outdated(
+  restic: Restic,
+  backups: readonly Backup[],
+  lineage: string,
+  policy: Policy,
+): Promise<readonly string[]> {
+  // Several services may share a repository.
+  const own = backups.filter(({ manifest }) => manifest.lineage === lineage);
+  const dated = own.map(({ id, manifest }) => ({
+    ...{ id, time: manifest.at },
+    isComplete: manifest.missing.length === 0,
+  }));
+  const kept = keptBy(policy, dated);
+  const keptBackups = own.filter(({ id }) => kept.has(id));
+  const needed = new Set(
+    keptBackups.flatMap(({ snapshot, manifest }) => [
+      snapshot,
+      ...Object.values(manifest.volumes).map(({ stored }) => stored),
+    ]),
+  );
+  const all = await restic.snapshots(tags.service(lineage));
+  for (const { id } of lastLogs(all, kept)) needed.add(id);
+  return all.filter(({ id }) => !needed.has(id)).map(({ id }) => id);
+}
+
+/** The last log since each of these backups: it has all changes of the earlier ones. */
+function lastLogs(all: readonly Stored[], kept: ReadonlySet<string>): readonly Stored[] {
+  const last = new Map<string, Stored>();
+  for (const one of all) {
+    const since = one.tags.includes(tags.log) ? sinceOf(one) : undefined;
+    if (since !== undefined && kept.has(since)) last.set(since, one);
+  }
+  return [...last.values()];
+}
+
+/** The backup since which a log is. */
+export const sinceOf = ({ tags: all }: Stored): string | undefined =>
+  all.find((tag) => tag.startsWith(tags.since("")))?.slice(tags.since("").length);
