@@ -6,9 +6,10 @@ import type { Service } from "../service.ts";
 import { backupMetrics as of } from "../watch/catalogue.ts";
 import type { Measured } from "../watch/exposition.ts";
 import { backUp, wantedOf, type Source } from "./backUp.ts";
-import { Catalogue, tags, type Manifest } from "./contents.ts";
+import { Catalogue, tags, type Logs, type Manifest } from "./contents.ts";
 import { lineageOf, placesOf, readLast, writeLast, writeRepository, type LastResult } from "./places.ts";
 import { readPolicy, usualPolicy, type Policy } from "./policy.ts";
+import { restoreApp } from "./restoreApp.ts";
 import { BackupError, Restic, type Repository } from "./restic.ts";
 
 /** Options of the backups of a service. */
@@ -29,13 +30,6 @@ export interface BackupsOptions {
 const logMs = 300_000;
 // ASSUMED: a backup that failed is tried again after ten minutes.
 const retryMs = 600_000;
-
-/** The logs of clusters, as they are stored beside them. */
-export interface Logs {
-  readonly clusters: Readonly<
-    Record<string, { readonly folder: string; readonly until: number; readonly lastChange: number }>
-  >;
-}
 
 /** Makes the backups of a service. */
 export class Backups {
@@ -59,7 +53,7 @@ export class Backups {
 
   get metrics(): readonly Measured[] {
     const { repository, everyMs } = this.#options;
-    if (!repository) return [];
+    if (!repository) return Object.values(of).map((one): Measured => [one, []]);
     const last = this.#last;
     return [
       [of.lastComplete, [[{}, (last?.lastComplete ?? 0) / 1000]]],
@@ -118,6 +112,20 @@ export class Backups {
     if (!repository)
       return Promise.reject(new BackupError("name a repository with --to, or start the service with --backup"));
     return this.#inTurn(() => this.#make(repository));
+  }
+
+  /** Restores one App into the service. */
+  restoreApp(
+    app: string,
+    wanted: { readonly id?: string; readonly at?: number },
+    repository = this.#options.repository,
+  ) {
+    if (!repository) return Promise.reject(new BackupError("name a repository with --from"));
+    return this.#inTurn(() => {
+      const { folder } = this.#options;
+      const { signal } = this.#closed;
+      return restoreApp({ restic: this.#restic(repository), folder, context: this.#context, app, ...wanted, signal });
+    });
   }
 
   /** Ends what runs. */
@@ -198,6 +206,8 @@ export class Backups {
     const begun = clock.now();
     try {
       const restic = this.#restic(repository);
+      // Otherwise no backup would lead to the moments since the last log.
+      if (isScheduled) await this.#storeLog();
       await store.unsettled;
       const source: Source = {
         ...{ folder, postgres, signal },
@@ -233,24 +243,26 @@ export class Backups {
 
   /** Stores the logs of clusters since the last backup, so that they can be restored to any time until now. */
   storeLog(): Promise<void> {
-    return this.#inTurn(async () => {
-      const { folder, repository } = this.#options;
-      const { postgres, store } = this.#context;
-      const since = (this.#since ??= this.#last?.id);
-      if (!repository || !postgres.archives || since === undefined) return;
-      const clusters: Record<string, Logs["clusters"][string]> = {};
-      for (const id of wantedOf(<T>(sql: string) => store.all<T>(sql)).clusters) {
-        const log = await postgres.archives.log(id);
-        if (log) clusters[id] = log;
-      }
-      const folders = Object.values(clusters).map((log) => log.folder);
-      if (folders.length === 0) return;
-      const { log } = placesOf(folder);
-      writeFileSync(log, JSON.stringify({ clusters } satisfies Logs), { mode: 0o600 });
-      const own = [tags.log, tags.service(lineageOf(folder, systemRandom())), tags.since(since)];
-      await this.#restic(repository).storePaths([log, ...folders], own);
-      this.#logged = Math.min(...Object.values(clusters).map(({ until }) => until));
-    });
+    return this.#inTurn(() => this.#storeLog());
+  }
+
+  async #storeLog(): Promise<void> {
+    const { folder, repository } = this.#options;
+    const { postgres, store } = this.#context;
+    const since = (this.#since ??= this.#last?.id);
+    if (!repository || !postgres.archives || since === undefined) return;
+    const clusters: Record<string, Logs["clusters"][string]> = {};
+    for (const id of wantedOf(<T>(sql: string) => store.all<T>(sql)).clusters) {
+      const log = await postgres.archives.log(id);
+      if (log) clusters[id] = log;
+    }
+    const folders = Object.values(clusters).map((log) => log.folder);
+    if (folders.length === 0) return;
+    const { log } = placesOf(folder);
+    writeFileSync(log, JSON.stringify({ clusters } satisfies Logs), { mode: 0o600 });
+    const own = [tags.log, tags.service(lineageOf(folder, systemRandom())), tags.since(since)];
+    await this.#restic(repository).storePaths([log, ...folders], own);
+    this.#logged = Math.min(...Object.values(clusters).map(({ until }) => until));
   }
 
   #keep(last: LastResult): void {

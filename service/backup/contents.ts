@@ -74,6 +74,13 @@ export interface Manifest {
   readonly missing: readonly Missing[];
 }
 
+/** The logs of clusters, as they are stored beside them. */
+export interface Logs {
+  readonly clusters: Readonly<
+    Record<string, { readonly folder: string; readonly until: number; readonly lastChange: number }>
+  >;
+}
+
 /** A backup in a repository. */
 export interface Backup {
   readonly id: string;

@@ -13,7 +13,6 @@ import { storeFile } from "../store/database.ts";
 import { dataIdOf } from "../store/dataId.ts";
 import { writePrivately } from "../store/privateFile.ts";
 import { importStore } from "../store/transfer.ts";
-import type { Logs } from "./backups.ts";
 import {
   archiveName,
   Catalogue,
@@ -21,6 +20,7 @@ import {
   files,
   tags,
   type Backup,
+  type Logs,
   type Missing,
   type VolumePart,
 } from "./contents.ts";

@@ -15,6 +15,7 @@ import { inPart, partsOf } from "./parts.ts";
 import {
   addMachines,
   AppProblems,
+  backupProblem,
   clustersWithProblems,
   lately,
   problemsOf,
@@ -200,6 +201,7 @@ export async function overviewOf(asker: Asker, work: Work): Promise<Overview> {
     ...counts.flatMap(({ problems }) => problems),
     ...(await clustersWithProblems(context, rows, work)),
     ...regionsWithProblems(context, counts),
+    ...backupProblem(context, caller),
   ];
   const organization = store.get<{ slug: string; name: string }>(
     "SELECT slug, name FROM orgs WHERE id = ?",

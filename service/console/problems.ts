@@ -1,6 +1,8 @@
 // What an organization should look at: Machines, certificates, clusters and regions that are not as they should be, the worst first.
 import type { Context } from "../context.ts";
 import type { ClusterRow, EventRow, MachineRow } from "../store/rows.ts";
+import type { Caller } from "../rules/rule.ts";
+import { isOperator } from "../store/tokens.ts";
 import { capacityIn } from "../rules/capacity.ts";
 import { checks } from "../rules/counts.ts";
 import { askFor, type Asker } from "./ask.ts";
@@ -208,6 +210,18 @@ export async function clustersWithProblems(
     await work.pause();
   }
   return found;
+}
+
+/** What is wrong with the backups of the service, for its operator. */
+export function backupProblem({ backups, clock }: Context, caller: Pick<Caller, "slug" | "apps">): readonly Found[] {
+  const problem = isOperator(caller) ? backups?.problem(clock.now()) : undefined;
+  if (!problem) return [];
+  const { since, reason } = problem;
+  const text = [
+    ...(since === undefined ? [" none is complete"] : [" the last complete one is of ", { at: since }]),
+    reason === undefined ? "." : `, because ${reason}.`,
+  ];
+  return [{ kind: "no backup", subject: "Backups of the service:", text, place: {}, n: 1 }];
 }
 
 /** The regions without capacity in which the organization has Machines. `apps` are its Apps with their Machines by region. */

@@ -103,7 +103,7 @@ export interface Problem {
   readonly kind: ProblemKind;
   readonly subject: string;
   readonly text: Words;
-  /** A cluster; or an App with the query of its view, or one of its Machines. */
+  /** A cluster; or an App with the query of its view, or one of its Machines; or nothing for the service itself. */
   readonly place: {
     readonly app?: string;
     readonly machine?: string;

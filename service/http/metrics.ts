@@ -4,7 +4,7 @@ import type { Proxy } from "../proxy/proxy.ts";
 import { Costly, Work } from "../time/costly.ts";
 import { version } from "../version.ts";
 import { statusClasses } from "../watch/byApp.ts";
-import { proxyMetrics, serviceMetrics as of } from "../watch/catalogue.ts";
+import { backupMetrics, proxyMetrics, serviceMetrics as of } from "../watch/catalogue.ts";
 import { Histogram, linesOf, type Measured, type Sample } from "../watch/exposition.ts";
 import { appMetrics, countMachines, type MachineCounts } from "./appMetrics.ts";
 import { certificateMetrics, countCertificates, type CertificateCounts } from "./certificateMetrics.ts";
@@ -107,7 +107,7 @@ export class Metrics {
     yield* this.#ofProxy();
     yield* certificateMetrics(certificates);
     yield* clusterMetrics(context, loads());
-    yield* context.backups?.metrics ?? [];
+    yield* context.backups?.metrics ?? Object.values(backupMetrics).map((one): Measured => [one, []]);
     yield* ofProcess;
     yield* member?.() ?? [];
   }

@@ -22,5 +22,9 @@ export async function beginBackups(
 }
 
 async function act(backups: Backups, task: Task): Promise<Done> {
+  if (task.kind === "restore an App") {
+    const { app, repository, kind: _, ...wanted } = task;
+    return { kind: task.kind, restored: await backups.restoreApp(app, wanted, repository) };
+  }
   return { kind: "back up", result: await backups.backUp(task.repository) };
 }

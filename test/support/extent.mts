@@ -27,7 +27,7 @@ const onlyInAll: readonly string[] = [
   ...[
     "runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,members,noSpace,proxy,public}",
   ],
-  ...["runtime/{registry,rollouts,serviceImage,volumes,webApp}"],
+  ...["runtime/{backup,registry,rollouts,serviceImage,volumes,webApp}"],
   ...[
     "service/{killAtWrite,schemathesis}",
     "service/histories/*",

@@ -184,6 +184,24 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
       },
     },
   ],
+  Backups: [
+    {
+      ...{ title: "Age of the last complete backup", unit: "s" },
+      queries: { age: `time() - max(machines_service_backup_last_complete_timestamp_seconds${of})` },
+    },
+    {
+      ...{ title: "Time of the last backup", unit: "s" },
+      queries: { duration: `max(machines_service_backup_last_duration_seconds${of})` },
+    },
+    {
+      ...{ title: "Added by the last backup", unit: "bytes" },
+      queries: { added: `max(machines_service_backup_last_added_bytes${of})` },
+    },
+    {
+      title: "Result of the last backup",
+      queries: { "{{result}}": `max by (result) (machines_service_backup_last_result${of})` },
+    },
+  ],
   "Several members": [
     { title: "Who leads", queries: { "{{instance}}": `sum by (instance) (machines_service_member_leads${of})` } },
     { title: "Entries behind", queries: { "{{instance}}": `sum by (instance) (machines_service_member_behind${of})` } },

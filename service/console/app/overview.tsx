@@ -156,7 +156,11 @@ function ProblemList({ of: { total, first } }: { readonly of: Problems }): JSX.E
                   {isGrave ? "▲" : "◆"}
                 </span>
                 <span>
-                  <a href={placeOf(item.place)}>{item.subject}</a>
+                  {item.place.app === undefined && item.place.cluster === undefined ? (
+                    item.subject
+                  ) : (
+                    <a href={placeOf(item.place)}>{item.subject}</a>
+                  )}
                   <Sentence of={item.text} />
                 </span>
               </li>

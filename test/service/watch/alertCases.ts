@@ -34,6 +34,11 @@ const proxied = (good: number, bad: number): Series => ({
 });
 const times = (name: string, labels: string, buckets: Readonly<Record<string, number>>): Series =>
   Object.fromEntries(Object.entries(buckets).map(([le, by]) => [`${name}_bucket{${labels},le="${le}"}`, growing(by)]));
+const backups = (complete: number, result: string): Series => ({
+  [`machines_service_backup_interval_seconds{${of}}`]: always(600),
+  [`machines_service_backup_last_complete_timestamp_seconds{${of}}`]: always(complete),
+  [`machines_service_backup_last_result{${of},result="${result}"}`]: always(1),
+});
 const shares = (used: string, most: string, value: number): Series => ({ [used]: always(value), [most]: always(100) });
 /** Seconds since 1970, where the time of the test begins. */
 const certificate = (ends: number, renewed?: number): Series => ({
@@ -177,6 +182,18 @@ export const cases: Readonly<Record<string, Case>> = {
         80,
       ),
     ],
+  },
+  MachinesBackupOld: {
+    fires: backups(0, "complete"),
+    labels: { job },
+    summary: "The last complete backup of machines-service is older than twice its interval of 10m 0s.",
+    quiet: [backups(6900, "failed"), {}],
+  },
+  MachinesBackupFailed: {
+    fires: backups(6900, "incomplete"),
+    labels: { job, result: "incomplete" },
+    summary: "The last backup of machines-service is incomplete.",
+    quiet: [backups(6900, "complete"), {}],
   },
   MachinesServiceNoLeader: {
     fires: {
