@@ -49,6 +49,8 @@ export interface Source {
 export interface Made {
   readonly manifest: Manifest;
   readonly addedBytes: number;
+  /** Why outdated backups could not be removed; undefined if they were. */
+  readonly notRemoved?: string;
 }
 
 /** What the store says that has contents. */
@@ -79,6 +81,10 @@ export async function backUp(restic: Restic, source: Source, first: Wanted, poli
     await making.clear();
   }
 }
+
+/** An archive ends with two empty blocks. */
+const endBytes = 1024;
+const endedEarly = "the engine ended its archive early";
 
 class Making {
   readonly #restic: Restic;
@@ -115,11 +121,20 @@ class Making {
     await this.#read(this.#wantedOfCopy(), earlier.at(-1));
     const manifest = await this.#store(at, counts);
     for (const [id, file] of this.#firstFiles) await this.#source.clusters?.stored(id, file);
-    if (policy)
-      await this.#restic.remove(
-        await outdated(this.#restic, await this.#catalogue.all(), this.#source.lineage, policy),
-      );
-    return { manifest, addedBytes: this.#addedBytes };
+    const notRemoved = policy && (await this.#removeOutdated(policy));
+    return { manifest, addedBytes: this.#addedBytes, ...(notRemoved === undefined ? {} : { notRemoved }) };
+  }
+
+  /** Returns why that failed: the backup is stored all the same, as where a repository accepts only additions. */
+  async #removeOutdated(policy: Policy): Promise<string | undefined> {
+    try {
+      const { lineage } = this.#source;
+      await this.#restic.remove(await outdated(this.#restic, await this.#catalogue.all(), lineage, policy));
+      return undefined;
+    } catch (error) {
+      this.#source.signal.throwIfAborted();
+      return error instanceof Error ? error.message : String(error);
+    }
   }
 
   /** Removes drafts; those of a killed process too. */
@@ -157,12 +172,16 @@ class Making {
     if (!volumes) throw new Error(`the ${runtime} runtime gives no access to the contents of volumes`);
     const hash = createHash("sha256");
     let bytes = 0;
+    let end = Buffer.alloc(0);
     const measured = new Transform({
       transform(chunk: Buffer, _encoding, done) {
         hash.update(chunk);
         bytes += chunk.length;
+        end = Buffer.concat([end, chunk.subarray(-endBytes)]).subarray(-endBytes);
         done(null, chunk);
       },
+      // A connection that breaks may look like the end.
+      flush: (done) => done(end.length === endBytes && end.every((byte) => byte === 0) ? null : new Error(endedEarly)),
     });
     const at = now();
     await volumes.read(id, async (archive: Readable) => {

@@ -220,7 +220,12 @@ export class Backups {
       };
       const wanted = wantedOf(<T>(sql: string) => store.all<T>(sql));
       // The schedule thins out its own repository; another one keeps all.
-      const { manifest, addedBytes } = await backUp(restic, source, wanted, isScheduled ? policy : undefined);
+      const { manifest, addedBytes, notRemoved } = await backUp(
+        restic,
+        source,
+        wanted,
+        isScheduled ? policy : undefined,
+      );
       const result = resultOf(manifest, addedBytes, clock.now(), isScheduled ? this.#last?.lastComplete : undefined);
       if (isScheduled) {
         this.#since = manifest.id;
@@ -229,12 +234,14 @@ export class Backups {
       }
       const { missing, ...said } = result;
       this.#say(missing.length > 0 ? "warn" : "info", { ...said, missing: missing.length }, "made a backup");
+      if (notRemoved !== undefined) this.#say("warn", { reason: notRemoved }, "outdated backups were not removed");
       for (const one of missing) this.#say("warn", one, "the backup lacks this");
       return result;
     } catch (error) {
       if (!signal.aborted && isScheduled)
         this.#keep({
           ...{ result: "failed", begun, ended: clock.now(), addedBytes: 0, reason: reasonOf(error), missing: [] },
+          ...(this.#last?.stored === undefined ? {} : { stored: this.#last.stored }),
           ...(this.#last?.lastComplete === undefined ? {} : { lastComplete: this.#last.lastComplete }),
         });
       throw error;
@@ -249,7 +256,7 @@ export class Backups {
   async #storeLog(): Promise<void> {
     const { folder, repository } = this.#options;
     const { postgres, store } = this.#context;
-    const since = (this.#since ??= this.#last?.id);
+    const since = (this.#since ??= this.#last?.stored);
     if (!repository || !postgres.archives || since === undefined) return;
     const clusters: Record<string, Logs["clusters"][string]> = {};
     for (const id of wantedOf(<T>(sql: string) => store.all<T>(sql)).clusters) {
@@ -287,7 +294,7 @@ function resultOf(manifest: Manifest, addedBytes: number, ended: number, before:
   const { id, begun, at, missing } = manifest;
   const lastComplete = missing.length === 0 ? at : before;
   return {
-    ...{ id, begun, ended, addedBytes, missing },
+    ...{ id, begun, ended, addedBytes, missing, stored: id },
     result: missing.length === 0 ? "complete" : "incomplete",
     ...(lastComplete === undefined ? {} : { lastComplete }),
   };

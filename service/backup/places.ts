@@ -37,6 +37,8 @@ export interface LastResult {
   /** Why it failed. */
   readonly reason?: string;
   readonly missing: readonly Missing[];
+  /** The id of the last backup that was stored. */
+  readonly stored?: string;
   /** The moment of the last complete backup. */
   readonly lastComplete?: number;
 }

@@ -1,5 +1,5 @@
 // Restores one App into the running service: first its volumes in the engine, then its rows, so that no Machine starts without them.
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

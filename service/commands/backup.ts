@@ -114,12 +114,14 @@ async function draft(target: string, _: Flags, command: Command): Promise<void> 
   await writeDraft(dataFolder(data), resolve(target), address);
 }
 
-const repositoryOption = (flag: string, text: string): Option => new Option(`${flag} <repository>`, text);
+const repositoryOption = (flag: string, text: string): Option =>
+  new Option(`${flag} <repository>`, text).env("MACHINES_SERVICE_BACKUP");
 
 /** Adds these commands. */
 export function addBackup(program: Command): void {
   const add = (command: Command, ...options: readonly Option[]): Command => {
-    for (const option of [...options, ...openingOptions()]) command.addOption(fromEnvironment(option));
+    for (const option of [...options, ...openingOptions()])
+      command.addOption(option.envVar === undefined ? fromEnvironment(option) : option);
     return command;
   };
   const json = (): Option => new Option("--json", "print JSON");

@@ -41,7 +41,7 @@ function takeVolumes(context: Context, { backup, volumes }: Restored): void {
   for (const { id, state } of store.all<VolumeRow>("SELECT * FROM volumes WHERE written = 1")) {
     if (known.has(id) || isLeaving(state)) continue;
     timers.cancel(id, "volume.step");
-    store.update("volumes", "id", id, { written: 0, source: `backup ${backup}`, state: "restoring" });
+    store.update("volumes", "id", id, { written: 0, source: `backup-${backup}`, state: "restoring" });
     touch(context, id);
     log.warn({ volume: id, backup }, "the backup has no contents of this volume; it stays restoring");
   }
@@ -57,7 +57,7 @@ function takeClusters(context: Context, { backup, clusters: had }: Restored): vo
     for (const { id } of clusters.backupsOf(context, row.id)) timers.cancel(id);
     store.run("DELETE FROM backups WHERE cluster = ?", row.id);
     const data = had[row.id];
-    // One that was to begin empty is created as it was asked for.
+    // One that was to begin empty is created as before.
     if (!data && row.status !== "ready" && row.source === null) continue;
     if (!data) {
       log.warn({ cluster: row.id, backup }, "the backup has no data of this cluster");

@@ -80,7 +80,7 @@ export function addRestoredApp(
     // ASSUMED: as in a whole restore, a volume without its contents stays `restoring`.
     const isLost = keepsData && one["written"] === 1 && !had.has(id);
     if (isLost) missing.push(`volume ${id}: its contents could not be restored`);
-    const lost = isLost ? { written: 0, source: "the backup", state: "restoring" } : {};
+    const lost = isLost ? { written: 0, source: "the-backup", state: "restoring" } : {};
     add("volumes", { ...one, org: owner, written: keepsData ? (one["written"] ?? null) : null, ...lost });
   }
   for (const one of rowsOf("snapshots"))

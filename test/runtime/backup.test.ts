@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import pg from "pg";
+import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -52,7 +52,7 @@ describe.runIf(hasOwnEngines)("a backup of containers and Postgres servers", () 
   /** A running service, and what tests ask of it. */
   async function serve(data: string, ...more: string[]) {
     // Before their folder is removed.
-    afterThisTest(() => endServers(data).then(() => {}));
+    afterThisTest(async () => void (await endServers(data)));
     const service = await foreground(data, [...options, ...more], env());
     const call = caller(service.url, service.token);
     return { ...service, data, call, clusters: requestsOfClusters(call), ...usesOf(call) };
@@ -121,6 +121,8 @@ describe.runIf(hasOwnEngines)("a backup of containers and Postgres servers", () 
       repository = testRepository(restic);
       const data = folder();
       const first = await serve(data, ...schedule());
+      // The first one of the schedule pauses no Machine of the test.
+      await expect.poll(() => ok("status", "--data", data)).toContain("complete, just now");
       const { call, clusters } = first;
       await call("POST", "/apps", { name: "shop", org_slug: "personal" });
       await call("POST", "/apps/shop/secrets", { values: { KEY: "the value" } });
