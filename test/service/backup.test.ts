@@ -162,22 +162,25 @@ describe("a backup", () => {
     expect((await start("--backup-every", "1h")).err).toMatch(/--backup-every needs --backup/);
   });
 
-  test("a service that is killed while it makes one continues: the repository is usable, and nothing is left", async () => {
-    const options = ["--backup", repository.at];
-    const data = folder();
-    const first = await foreground(data, options, repository.env);
-    const staging = join(data, "backup", "staging");
-    await expect.poll(() => existsSync(staging), { interval: 1 }).toBe(true);
-    process.kill(first.pid, "SIGKILL");
-    await first.end;
-    expect(existsSync(staging)).toBe(true);
-    await foreground(data, options, repository.env);
-    await expect.poll(async () => (await command(["status", "--data", data])).out).toContain("complete, just now");
-    expect(existsSync(staging)).toBe(false);
-    expect(await command(["backup", "--data", data])).toMatchObject({ code: 0, err: "" });
-    expect(await command(["backup", "verify", "--data", data])).toMatchObject({ code: 0, err: "" });
-    expect(readdirSync(join(repository.at, "locks"))).toEqual([]);
-  });
+  thoroughTest(
+    "a service that is killed while it makes one continues: the repository is usable, and nothing is left",
+    async () => {
+      const options = ["--backup", repository.at];
+      const data = folder();
+      const first = await foreground(data, options, repository.env);
+      const staging = join(data, "backup", "staging");
+      await expect.poll(() => existsSync(staging), { interval: 1 }).toBe(true);
+      process.kill(first.pid, "SIGKILL");
+      await first.end;
+      expect(existsSync(staging)).toBe(true);
+      await foreground(data, options, repository.env);
+      await expect.poll(async () => (await command(["status", "--data", data])).out).toContain("complete, just now");
+      expect(existsSync(staging)).toBe(false);
+      expect(await command(["backup", "--data", data])).toMatchObject({ code: 0, err: "" });
+      expect(await command(["backup", "verify", "--data", data])).toMatchObject({ code: 0, err: "" });
+      expect(readdirSync(join(repository.at, "locks"))).toEqual([]);
+    },
+  );
 
   thoroughTest("it is kept by a server with the interface of S3, whose credentials are in a file", async () => {
     const s3 = await startS3();
