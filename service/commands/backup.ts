@@ -6,7 +6,7 @@ import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import type { Selected } from "../local/backupCommands.ts";
 import { openingOptions, type OpeningFlags } from "./backupFlags.ts";
-import { sizeText } from "./backupText.ts";
+import { sizeText } from "../local/backupText.ts";
 import { fromEnvironment } from "./environment.ts";
 import { momentWithZone } from "./moment.ts";
 import { print, printJson, printTable } from "./print.ts";

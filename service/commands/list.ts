@@ -6,7 +6,7 @@ import { kinds, listAll, type Entry, type Kind } from "../local/listing.ts";
 import { dataFolder } from "../local/options.ts";
 import { withTokens, type SendFor } from "../local/orgRequests.ts";
 import { Problem } from "../local/problem.ts";
-import { ago } from "./ago.ts";
+import { ago } from "../local/ago.ts";
 import { ownCommand } from "../ownCommand.ts";
 import { nearestOr, orgsOf } from "./holder.ts";
 import { print, printJson, printTable, type Cell } from "./print.ts";

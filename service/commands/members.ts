@@ -6,7 +6,7 @@ import { Problem } from "../local/problem.ts";
 import type { Losses, Promotion } from "../local/promote.ts";
 import { endedMs } from "../replication/log.ts";
 import { keyBytes, keyText } from "../store/keyFile.ts";
-import { ago } from "./ago.ts";
+import { ago } from "../local/ago.ts";
 import { print, printJson, printTable } from "./print.ts";
 import { keyFileOption, requireStoreUrl, storeOption, type StoreFlags } from "./storeOptions.ts";
 

@@ -16,7 +16,7 @@ import { readLast, type LastResult } from "../backup/places.ts";
 import type { Running } from "../store/lock.ts";
 import { openingOptions } from "./backupFlags.ts";
 import { fromEnvironment } from "./environment.ts";
-import { lastBackup } from "./backupText.ts";
+import { lastBackup } from "../local/backupText.ts";
 import { print, printJson } from "./print.ts";
 import { sentence } from "./sentence.ts";
 

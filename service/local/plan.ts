@@ -142,7 +142,22 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
     }
     return { service, closeTracing: async () => tracing?.close() };
   };
-  return { options, folder, address, admin, ports, reached, sockets, drainMs, tls, log, keepMs, history, backups, create };
+  return {
+    options,
+    folder,
+    address,
+    admin,
+    ports,
+    reached,
+    sockets,
+    drainMs,
+    tls,
+    log,
+    keepMs,
+    history,
+    backups,
+    create,
+  };
 }
 
 const ofDocker = ["registries", "capabilities", "reach"] as const;

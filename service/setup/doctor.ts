@@ -6,7 +6,10 @@ import { statfs } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
 import { connect, type TLSSocket } from "node:tls";
 import type { Option } from "commander";
+import { readLast } from "../backup/places.ts";
+import { lastBackup } from "../local/backupText.ts";
 import { findRunning } from "../local/daemon.ts";
+import { periodOf } from "../local/period.ts";
 import { Problem } from "../local/problem.ts";
 import { sendTo } from "../local/send.ts";
 import type { Running } from "../store/lock.ts";
@@ -47,7 +50,7 @@ export async function examine({ data, settings, options }: Examined): Promise<Fi
   const value = (name: keyof typeof variables): string | undefined => settings?.get(variables[name]) || undefined;
   const runtime = value("runtime") ?? running?.runtime ?? "simulated";
   const postgres = value("postgres") ?? running?.postgres ?? "simulated";
-  const hostname = value("hostname");
+  const [hostname, appsDomain, port] = [value("hostname"), value("appsDomain"), Number(value("https") ?? 443)];
   const found = [
     settings === undefined
       ? [warning("setup", `There are no settings at ${settingsFile}`, "On a server: machines-service setup")]
@@ -59,7 +62,9 @@ export async function examine({ data, settings, options }: Examined): Promise<Fi
     postgres === "embedded" ? await postgresFindings() : [],
     await clockFindings(),
     value("public") === undefined ? [] : await firewallFindings(value("http") ?? "80", value("https") ?? "443"),
-    hostname === undefined ? [] : await hostnameFindings(hostname, Number(value("https") ?? 443)),
+    hostname === undefined ? [] : [await nameFinding(hostname), await certificateFinding(hostname, port)],
+    appsDomain === undefined ? [] : [await nameFinding(`any.${appsDomain}`, `*.${appsDomain}`)],
+    settings === undefined ? [] : [backupFinding(data, value("backup"), value("backupEvery") ?? "24h")],
   ];
   return found.flat();
 }
@@ -233,20 +238,42 @@ async function firewallFindings(http: string, https: string): Promise<Finding[]>
   return [problem("ports", `ufw keeps clients from port ${closed.join(" and ")}`, `ufw allow ${http},${https}/tcp`)];
 }
 
-async function hostnameFindings(hostname: string, port: number): Promise<Finding[]> {
+/** Where a name leads; `record` is what the DNS needs. */
+async function nameFinding(hostname: string, record = hostname): Promise<Finding> {
   const own = Object.values(networkInterfaces()).flatMap((list = []) => list.map(({ address }) => address));
   const led = await lookup(hostname, { all: true }).catch(() => []);
   const [first] = led;
-  const name: Finding = !first
-    ? problem("DNS", `${hostname} has no address`, `Create an A record for ${hostname} with the address of this server`)
-    : led.some(({ address }) => own.includes(address))
-      ? ok("DNS", `${hostname} leads here`)
-      : warning(
-          "DNS",
-          `${hostname} leads to ${first.address}, which is no address of this computer`,
-          "That is right if a router or a proxy forwards it; otherwise correct the record",
-        );
-  return [name, await certificateFinding(hostname, port)];
+  if (!first)
+    return problem(
+      "DNS",
+      `${record} has no address`,
+      `Create an A record for ${record} with the address of this server`,
+    );
+  return led.some(({ address }) => own.includes(address))
+    ? ok("DNS", `${record} leads here`)
+    : warning(
+        "DNS",
+        `${record} leads to ${first.address}, which is no address of this computer`,
+        "That is right if a router or a proxy forwards it; otherwise correct the record",
+      );
+}
+
+/** What became of the last backup. */
+function backupFinding(data: string, repository: string | undefined, every: string): Finding {
+  if (repository === undefined)
+    return warning(
+      "backups",
+      "No backups are made, so a lost disk is the end of all data",
+      "docs/production.md says how",
+    );
+  const last = readLast(data);
+  if (!last) return warning("backups", "None has been made yet", "machines-service backup");
+  const text = lastBackup(last);
+  if (last.result !== "complete") return problem("backups", text, "Correct the reason, then: machines-service backup");
+  const isOld = Date.now() - last.ended > 2 * periodOf(every, "--backup-every");
+  return isOld
+    ? problem("backups", text, `Look for the reason: journalctl -u ${serviceUnit} -n 50`)
+    : ok("backups", text);
 }
 
 const day = 86_400_000;

@@ -13,12 +13,14 @@ export const variables = {
   postgres: "MACHINES_POSTGRES",
   pgbouncer: "MACHINES_SERVICE_PGBOUNCER",
   hostname: "MACHINES_SERVICE_HOSTNAME",
+  appsDomain: "MACHINES_SERVICE_APPS_DOMAIN",
   public: "MACHINES_SERVICE_PUBLIC",
   acme: "MACHINES_SERVICE_ACME",
   http: "MACHINES_SERVICE_HTTP",
   https: "MACHINES_SERVICE_HTTPS",
   drain: "MACHINES_SERVICE_DRAIN",
   backup: "MACHINES_SERVICE_BACKUP",
+  backupEvery: "MACHINES_SERVICE_BACKUP_EVERY",
   restic: "MACHINES_SERVICE_RESTIC",
 } as const;
 

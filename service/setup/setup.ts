@@ -1,5 +1,5 @@
 // Prepares a server: compares what is there with what a service needs, and lists the steps that are left.
-import { existsSync, lstatSync, realpathSync } from "node:fs";
+import { existsSync, statSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Option } from "commander";
 import { mainArguments, mainFile } from "../local/entry.ts";
@@ -79,6 +79,7 @@ export async function planSetup({ given, options }: Wanted): Promise<SetupPlan> 
     postgres: start.postgres ?? "simulated",
     public: listed("public"),
     ports: { http: settings.get(variables.http) ?? "80", https: settings.get(variables.https) ?? "443" },
+    backups: start.backup?.startsWith("/") ? start.backup : undefined,
     drain: Number(settings.get(variables.drain) ?? 3),
   };
   requireReadable(installed);
@@ -86,7 +87,7 @@ export async function planSetup({ given, options }: Wanted): Promise<SetupPlan> 
     ...(await packages(settings, installed)),
     ...(await postgresPackage(installed)),
     ...(await user(installed)),
-    ...folder(installed),
+    ...folders(installed),
   ];
   const after = withSettings(before, settings);
   const isConfigured = textIn(settingsFile) === after;
@@ -114,9 +115,9 @@ async function packages(settings: ReadonlyMap<string, string>, { runtime, postgr
     [runtime === "docker" && !existsSync("/var/run/docker.sock"), "dockerd", "docker.io"],
     [runtime === "docker", "iptables", "iptables"],
     [postgres === "embedded" && isUnset("pgbouncer"), "pgbouncer", "pgbouncer"],
-    [!isUnset("backup") && isUnset("restic"), "restic", "restic"],
   ];
   const missing: string[] = [];
+  if (!isUnset("backup") && (await needsRestic(settings.get(variables.restic)))) missing.push("restic");
   for (const [isNeeded, program, name] of candidates) if (isNeeded && !(await hasProgram(program))) missing.push(name);
   if (missing.length === 0) return [];
   const steps: Step[] = [];
@@ -137,6 +138,24 @@ async function packages(settings: ReadonlyMap<string, string>, { runtime, postgr
     },
   });
   return steps;
+}
+
+/** Versions of restic that cannot do what backups need. */
+const oldRestic = /\b0\.(\d|1[0-6])\./;
+
+/**
+ * Whether restic is to be installed.
+ * @throws Problem if the packages of this system have only an old one.
+ */
+async function needsRestic(program: string | undefined): Promise<boolean> {
+  const { code, out } = await run(program === undefined || program === "" ? "restic" : program, ["version"]);
+  if (code === 0 && !oldRestic.test(out)) return false;
+  const { out: known } = await run("apt-cache", ["policy", "restic"]);
+  const candidate = /Candidate: (\S+)/.exec(known)?.[1] ?? "none";
+  if (program === undefined && /^\d/.test(candidate) && !oldRestic.test(` ${candidate}`)) return true;
+  throw new Problem(
+    `--backup needs restic 0.17 or later, and the packages of this system have ${candidate}; install it from https://restic.net, and name it with --restic`,
+  );
 }
 
 /** PostgreSQL, which npm has. */
@@ -179,15 +198,17 @@ async function user(installed: Installed): Promise<Step[]> {
   ];
 }
 
-/** The folder of the data. */
-function folder(installed: Installed): Step[] {
-  const { data } = installed;
-  if (lstatSync(data, { throwIfNoEntry: false })?.isDirectory() === true) return [];
+/** The folders of the data and of the backups. */
+function folders(installed: Installed): Step[] {
+  const { data, backups, postgres } = installed;
   const owner = needsRoot(installed) ? "root" : serviceUser;
+  const creation = (path: string | undefined, mode: string): Step[] => {
+    if (path === undefined || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return [];
+    const args = ["-d", "-m", mode, "-o", owner, "-g", owner, path];
+    return [{ title: `creates the folder ${path}`, run: () => must("install", args) }];
+  };
   // Servers of Postgres have users of their own, which pass through it.
-  const mode = installed.postgres === "embedded" ? "0711" : "0700";
-  const args = ["-d", "-m", mode, "-o", owner, "-g", owner, data];
-  return [{ title: `creates the folder ${data}`, run: () => must("install", args) }];
+  return [...creation(data, postgres === "embedded" ? "0711" : "0700"), ...creation(backups, "0700")];
 }
 
 const systemctl = (...args: readonly string[]): Promise<Ended> => run("systemctl", args);

@@ -22,6 +22,8 @@ export interface Installed {
   readonly public: readonly string[];
   /** The public ports. */
   readonly ports: { readonly http: string; readonly https: string };
+  /** The folder of the backups; undefined if there is none on this computer. */
+  readonly backups: string | undefined;
   /** Seconds that a stop waits for requests. */
   readonly drain: number;
 }
@@ -101,7 +103,8 @@ function textOfSocket({ name, title, addresses }: Socket): string {
 }
 
 function textOfService(installed: Installed, sockets: readonly string[]): string {
-  const { command, data, runtime, postgres, drain } = installed;
+  const { command, data, runtime, postgres, backups, drain } = installed;
+  const written = [data, backups].filter((folder) => folder !== undefined).map(word);
   const isRoot = needsRoot(installed);
   const isDocker = runtime === "docker";
   return [
@@ -113,6 +116,7 @@ function textOfService(installed: Installed, sockets: readonly string[]): string
       "Wants=network-online.target",
       `After=network-online.target time-sync.target${isDocker ? " docker.service" : ""} ${sockets.join(" ")}`,
       `Requires=${sockets.join(" ")}`,
+      `RequiresMountsFor=${written.join(" ")}`,
       // It tries again for ever: what it waits for, such as a disk, may come back.
       "StartLimitIntervalSec=0",
     ]),
@@ -141,7 +145,7 @@ function textOfService(installed: Installed, sockets: readonly string[]): string
       `CapabilityBoundingSet=${isRoot ? capabilities.join(" ") : ""}`,
       "ProtectSystem=strict",
       // The lock of the firewall is in /run.
-      `ReadWritePaths=${word(data)}${isRoot ? " /run" : ""}`,
+      `ReadWritePaths=${written.join(" ")}${isRoot ? " /run" : ""}`,
       // The credentials of registries are in the home folder of root.
       `ProtectHome=${isRoot ? "read-only" : "yes"}`,
       "PrivateTmp=yes",

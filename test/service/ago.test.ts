@@ -1,6 +1,6 @@
 // Moments relative to now.
 import { expect, test } from "vitest";
-import { ago } from "../../service/commands/ago.ts";
+import { ago } from "../../service/local/ago.ts";
 
 const [second, minute, hour, day] = [1000, 60_000, 3_600_000, 86_400_000];
 

@@ -11,6 +11,7 @@ const alone: Installed = {
   postgres: "embedded",
   public: [],
   ports: { http: "80", https: "443" },
+  backups: undefined,
   drain: 30,
 };
 
@@ -51,6 +52,13 @@ test("systemd opens each address of the proxy and of the API", () => {
   expect(lines(open)).toContain(
     "Requires=machines-service-api.socket machines-service-http.socket machines-service-https.socket",
   );
+});
+
+test("the service may write its data and its backups, and waits for their disks", () => {
+  expect(lines(alone)).toContain("ReadWritePaths=/var/lib/machines-service /run");
+  const backedUp = lines({ ...alone, backups: "/mnt/my backups" });
+  expect(backedUp).toContain('ReadWritePaths=/var/lib/machines-service "/mnt/my backups" /run');
+  expect(backedUp).toContain('RequiresMountsFor=/var/lib/machines-service "/mnt/my backups"');
 });
 
 test("words with a space, a percent or a dollar sign reach the program as they are", () => {
