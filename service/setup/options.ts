@@ -1,7 +1,7 @@
 // The options of `start` as variables in the settings of a server, and back.
 import { Command, type Option } from "commander";
 import type { LocalOptions } from "../local/options.ts";
-import { planOf, type StartOptions } from "../local/plan.ts";
+import type { StartOptions } from "../local/plan.ts";
 import { Problem } from "../local/problem.ts";
 import { settingsFile } from "./settings.ts";
 
@@ -96,6 +96,8 @@ export async function requireValid(
     ...(data === undefined ? {} : { data }),
     listen: rest.listen ?? "",
   };
+  // Loaded only when it is used: it has many modules.
+  const { planOf } = await import("../local/plan.ts");
   await planOf(start);
   return start;
 }

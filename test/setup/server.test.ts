@@ -1,6 +1,7 @@
 // machines-service setup and doctor on a Debian with a real systemd, Docker and PostgreSQL.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { debianServer } from "../../tools/setup/debianServer.mjs";
+import { resticProgram } from "../../tools/setup/restic.mjs";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
 import { archiveOfImage, configOfImage } from "../runtime/imageArchive.ts";
 import { image } from "../runtime/image.ts";
@@ -11,7 +12,9 @@ let isThere = false;
 beforeAll(async () => {
   const { root, reason } = await debianServer(process.env);
   if (root === undefined) return leaveOut("setup on a server", reason);
-  server = Server.create(root);
+  const { program: restic, reason: noRestic } = await resticProgram(process.env);
+  if (restic === undefined) return leaveOut("setup on a server", noRestic);
+  server = Server.create(root, restic);
   await server.boot();
   isThere = true;
 });
@@ -50,7 +53,7 @@ const stateOf = async (id: string): Promise<string> => (await call("GET", `/v1/a
 async function problems(): Promise<readonly string[]> {
   const { out } = await server.run("machines-service", "doctor", "--json");
   const findings = JSON.parse(out) as { readonly about: string; readonly state: string; readonly text: string }[];
-  const ofContainer = ["clock", "open files", "disk"];
+  const ofContainer = ["clock", "open files", "disk", "backups"];
   return findings.filter(({ about, state }) => state !== "ok" && !ofContainer.includes(about)).map(({ text }) => text);
 }
 
@@ -78,7 +81,9 @@ withServer("setup leaves a service that is ready, and doctor finds nothing", asy
     "-c",
     `mkdir -p /etc/docker && echo '{"live-restore": true}' > /etc/docker/daemon.json && systemctl restart docker`,
   );
-  const out = await server.output("machines-service", "setup");
+  server.write("root/passphrase", "correct horse battery staple\n");
+  const backup = ["--backup", "/mnt/backups", "--backup-passphrase-file", "/root/passphrase"];
+  const out = await server.output("machines-service", "setup", ...backup);
   expect(out).toContain("starts the service\nmachines-service is ready at http://127.0.0.1:4280");
   expect([await shown("ActiveState"), await shown("NRestarts"), await shown("Type")]).toEqual([
     "active",
@@ -173,5 +178,26 @@ withServer("after a loss of power everything is there again", async () => {
   await server.boot();
   await expect.poll(() => shown("ActiveState")).toBe("active");
   await expect.poll(() => stateOf(machine)).toBe("started");
+  expect(await problems()).toEqual([]);
+});
+
+withServer("a server that lost its data has everything again after a restore", async () => {
+  await server.output("machines-service", "backup");
+  await server.output("systemctl", "stop", unit, "machines-service-api.socket");
+  await server.output(
+    "sh",
+    "-c",
+    "pkill -KILL -x postgres; rm -rf /var/lib/machines-service; docker ps --quiet | xargs docker rm --force",
+  );
+  const out = await server.output(
+    ...["machines-service", "restore", "--from", "/mnt/backups", "--backup-passphrase-file", "/root/passphrase"],
+  );
+  expect(out).not.toBe("");
+  expect(await server.output("machines-service", "setup")).toContain("starts the service\n");
+  await expect.poll(() => stateOf(machine)).toBe("started");
+  const listed = await call("GET", "/v1/postgres?org_slug=personal");
+  await expect
+    .poll(async () => (await call("GET", `/v1/postgres/${listed.body.data[0].id}`)).body.data.status)
+    .toBe("ready");
   expect(await problems()).toEqual([]);
 });

@@ -33,10 +33,12 @@ export class Server {
   }
 
   /** A new one, with Node.js and the package of the service, as `npm install --global` leaves them. Not booted. */
-  static create(debian: string): Server {
+  static create(debian: string, restic: string): Server {
     const server = new Server(mkdtempSync(join(tmpdir(), "machines-server-")));
     try {
       server.#prepare(debian);
+      // That of Debian is too old.
+      copyFileSync(restic, join(server.root, "usr/local/bin/restic"));
       return server;
     } catch (error) {
       server.remove();
