@@ -42,8 +42,7 @@ async function call(method: string, path: string, body?: object) {
   const out = await server.output("curl", ...args, "--write-out", "\n%{http_code}", `http://127.0.0.1:4280${path}`);
   const end = out.lastIndexOf("\n");
   const text = out.slice(0, end);
-  // oxlint-disable-next-line typescript/no-explicit-any -- like answers
-  return { status: Number(out.slice(end + 1)), body: (text === "" ? undefined : JSON.parse(text)) as any };
+  return { status: Number(out.slice(end + 1)), body: text === "" ? undefined : JSON.parse(text) };
 }
 
 /** The state of a Machine. */
