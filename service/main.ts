@@ -11,6 +11,7 @@ import { addKubernetes } from "./commands/kubernetes.ts";
 import { addList } from "./commands/list.ts";
 import { addLogs } from "./commands/logs.ts";
 import { addMembers } from "./commands/members.ts";
+import { addQuotas } from "./commands/quotas.ts";
 import { sentence } from "./commands/sentence.ts";
 import { addPeople } from "./commands/people.ts";
 import { addSetup, useInstalled } from "./commands/setup.ts";
@@ -61,6 +62,7 @@ async function main(): Promise<void> {
   addTokens(program);
   addTrusts(program);
   addPeople(program);
+  addQuotas(program);
   addData(program);
   addBackup(program);
   addMembers(program);

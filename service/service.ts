@@ -45,6 +45,7 @@ import { throughProxy } from "./http/throughProxy.ts";
 import { addMetaRoutes } from "./http/metaRoutes.ts";
 import { proxyLimits, type ProxyLimits } from "./proxy/limits.ts";
 import { Proxy } from "./proxy/proxy.ts";
+import { RequestQuotas } from "./http/requestQuotas.ts";
 import { RateLimits, type RateLimitProfile } from "./http/rateLimits.ts";
 import { simulatedIssuer, type IssuerFactory } from "./runtime/certificateIssuer.ts";
 import { Draining } from "./runtime/draining.ts";
@@ -249,7 +250,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const mode = options.console ?? "read";
     if (options.audit) audit.keep();
     if (mode !== "off") audit.keep(consoleKept);
-    const rateLimits = new RateLimits(clock, options.rateLimits ?? "off");
+    const rateLimits = new RateLimits(clock, options.rateLimits ?? "off", new RequestQuotas(context));
     const metrics = new Metrics({
       ...{ context, folder, proxy },
       faults: () => faults.met,

@@ -81,6 +81,8 @@ function nextStep(operation: Operation, answer: Answer, reason: string, config: 
     return "A volume is for one Machine: mount another volume, or take it from that Machine first. If no program has that Machine any more, `npx pulumi-machines orphans` shows how to import or delete it.";
   if (reason.includes("insufficient_capacity") || reason.includes("could not find a candidate host"))
     return "Try another region or a smaller guest.";
+  if (reason.includes("quota_exceeded"))
+    return "Delete what is not needed any more, or ask the operator of the service for a higher quota; a rollout needs room for new Machines beside the old ones.";
   if (isAmbiguous(operation, answer)) return mayHaveTakenEffect;
   if (status >= 500) return "The service failed; try again later.";
   return nextSteps[status] ?? "Correct what it names, and try again.";

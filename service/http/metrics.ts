@@ -9,6 +9,7 @@ import { Histogram, linesOf, type Measured, type Sample } from "../watch/exposit
 import { appMetrics, countMachines, type MachineCounts } from "./appMetrics.ts";
 import { certificateMetrics, countCertificates, type CertificateCounts } from "./certificateMetrics.ts";
 import { clusterMetrics, type Loads } from "./clusterMetrics.ts";
+import { quotaMetrics } from "./quotaMetrics.ts";
 import { ProcessMetrics } from "./processMetrics.ts";
 
 // Upper bounds in seconds. Held requests last up to 60.
@@ -108,6 +109,7 @@ export class Metrics {
     yield* certificateMetrics(certificates);
     yield* clusterMetrics(context, loads());
     yield* context.backups?.metrics ?? Object.values(backupMetrics).map((one): Measured => [one, []]);
+    yield* quotaMetrics(context);
     yield* ofProcess;
     yield* member?.() ?? [];
   }

@@ -1,8 +1,11 @@
-// Limits how often a client may send requests (docs/interface.md#rate-limits): a token bucket for each action and its subject.
+// Limits how often a client may send requests (docs/interface.md#rate-limits): a token bucket for each action and its subject, and
+// for each quota of requests.
 import type { Operation } from "../../api/operation.ts";
 import type { Clock } from "../time/clock.ts";
 import { Refusal } from "../refusal.ts";
+import { quotaText } from "../rules/quotas.ts";
 import type { Caller } from "../rules/rule.ts";
+import type { RequestQuotas } from "./requestQuotas.ts";
 
 interface Limit {
   readonly perSecond: number;
@@ -44,16 +47,24 @@ function subjectOf(
   return typeof named === "string" ? named : "";
 }
 
+/** A bucket that a request takes a token from, and what is said if it is empty. */
+interface Taken extends Limit {
+  readonly key: string;
+  readonly error: string;
+}
+
 /** Counts requests and refuses those beyond the limits. */
 export class RateLimits {
   readonly #clock: Clock;
   readonly #profile: RateLimitProfile;
+  readonly #quotas: Pick<RequestQuotas, "of"> | undefined;
   readonly #buckets = new Map<string, Bucket>();
   #limited = 0;
 
-  constructor(clock: Clock, profile: RateLimitProfile) {
+  constructor(clock: Clock, profile: RateLimitProfile, quotas?: Pick<RequestQuotas, "of">) {
     this.#clock = clock;
     this.#profile = profile;
+    this.#quotas = quotas;
   }
 
   /** Number of refused requests. */
@@ -67,21 +78,42 @@ export class RateLimits {
   }
 
   /** Takes a token for a request, or refuses it with 429 and the seconds until there is one. */
-  take(row: Operation, params: unknown, { org }: Pick<Caller, "org">): void {
-    if (this.#profile === "off") return;
-    const { perSecond, burst } = limits[row.id] ?? usual;
+  take(row: Operation, params: unknown, caller: Pick<Caller, "org" | "apps" | "network">): void {
+    const named = params as Readonly<Record<string, unknown>>;
+    const quotas = this.#quotas?.of(caller, named["app_name"]) ?? [];
+    if (this.#profile === "off" && quotas.length === 0) return;
+    const all: Taken[] = quotas.map(({ key, holder, ...limit }) => ({
+      ...{ ...limit, key, error: `rate limit exceeded: ${quotaText(holder, "requests", limit.perSecond)}` },
+    }));
     // Keyed by organization, so that requests refused with 403 do not use up the limit of the owner.
-    const key = `${row.id} ${org} ${subjectOf(row, params as Readonly<Record<string, unknown>>)}`;
+    if (this.#profile !== "off")
+      all.push({
+        ...(limits[row.id] ?? usual),
+        key: `${row.id} ${caller.org} ${subjectOf(row, named)}`,
+        error: "rate limit exceeded",
+      });
+    this.#takeAll(all);
+  }
+
+  /** Takes a token of each, or none: what one limit refuses does not use up another. */
+  #takeAll(all: readonly Taken[]): void {
     const now = this.#clock.elapsed();
-    const before = this.#buckets.get(key);
-    const tokens = before ? Math.min(burst, before.tokens + ((now - before.at) / 1000) * perSecond) : burst;
-    this.#buckets.delete(key);
-    this.#buckets.set(key, { tokens: tokens < 1 ? tokens : tokens - 1, at: now });
-    if (this.#buckets.size > mostBuckets) this.#forgetOldest();
-    if (tokens >= 1) return;
+    const filled = all.map((taken) => ({ ...taken, tokens: this.#tokensOf(taken, now) }));
+    const empty = filled.find(({ tokens }) => tokens < 1);
+    for (const { key, tokens } of filled) {
+      this.#buckets.delete(key);
+      this.#buckets.set(key, { tokens: empty ? tokens : tokens - 1, at: now });
+      if (this.#buckets.size > mostBuckets) this.#forgetOldest();
+    }
+    if (!empty) return;
     this.#limited++;
-    const seconds = Math.max(1, Math.ceil((1 - tokens) / perSecond));
-    throw new Refusal(429, { error: "rate limit exceeded" }, { "retry-after": String(seconds) });
+    const waits = filled.map(({ tokens, perSecond }) => Math.ceil((1 - tokens) / perSecond));
+    throw new Refusal(429, { error: empty.error }, { "retry-after": String(Math.max(1, ...waits)) });
+  }
+
+  #tokensOf({ key, perSecond, burst }: Taken, now: number): number {
+    const before = this.#buckets.get(key);
+    return before ? Math.min(burst, before.tokens + ((now - before.at) / 1000) * perSecond) : burst;
   }
 
   #forgetOldest(): void {

@@ -102,7 +102,7 @@ export function subjectOf(context: Context, machine: MachineRow): Subject {
 /** Changes a Machine's row and its `updated_at`. */
 export function changeMachine(context: Context, machine: MachineRow, changes: MachineChanges): MachineRow {
   const all: MachineChanges = { ...changes, updated_at: context.clock.now() };
-  const { brief: _brief, standby: _standby, size: _size, has_checks: _has, ...seen } = all;
+  const { brief: _brief, standby: _standby, size: _size, has_checks: _has, memory_mb: _memory, ...seen } = all;
   const changed = { ...machine, ...seen };
   // A new Machine enters its first state without any change.
   const names = Object.keys(all) as (keyof MachineRow)[];

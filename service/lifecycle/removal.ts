@@ -65,6 +65,7 @@ export const partsOfApp: readonly Part[] = [
   { table: "attachments", key: "cluster", units: "1" },
   { table: "token_apps", key: "token", units: "1" },
   { table: "trust_apps", key: "trust", units: "1" },
+  { table: "app_quotas", key: "kind", units: "1" },
 ];
 
 /** The tables with rows of a cluster, likewise. */

@@ -8,6 +8,7 @@ import type { ClusterSource } from "../runtime/postgresEngine.ts";
 import type { ClusterRow, OrgRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
 import type { Asking } from "./find.ts";
+import { requireQuota } from "./quotas.ts";
 import { isForAll } from "../store/tokens.ts";
 
 const gib = 2 ** 30;
@@ -98,6 +99,7 @@ export function newCluster(context: Context, org: number, { name: asked, source,
     hasPostgis: wanted.postgis_enabled === 1,
   });
   if (problem) throw refuse(problem.status, problem.message);
+  requireQuota(context, org, undefined, { clusters: 1 });
   const row: ClusterRow = {
     id: context.ids.cluster(),
     number: (context.store.get<{ n: number | null }>("SELECT max(number) AS n FROM clusters")?.n ?? 0) + 1,

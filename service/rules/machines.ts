@@ -39,6 +39,7 @@ import {
 } from "./placement.ts";
 import { regionOf } from "./platform.ts";
 import { power } from "./power.ts";
+import { requireQuota } from "./quotas.ts";
 import type { Found } from "../runtime/lookup.ts";
 import { Pieces, Reply, Text, textOfChunks, type Chunk, type Input, type Rules } from "./rule.ts";
 import { wait } from "./wait.ts";
@@ -54,6 +55,7 @@ function versionColumns(context: Context, { config, metadataText }: Accepted, fo
     size: size ?? null,
     has_checks: checksOf(config).length > 0 ? 1 : 0,
     cpu_kind: sizeOf(config).kind,
+    memory_mb: sizeOf(config).memoryMb,
     // ASSUMED: a new version has no memory limit, even if the balloon device set one for the previous version.
     memory_limit_mb: null,
     metadata: metadataText,
@@ -210,6 +212,7 @@ function create(input: Input<typeof rows.create>): Text {
   const volumes = volumesFor(context, app, mountedIn(accepted.config));
   const region = placeFor(context, body.region, volumes);
   const name = nameFor(context, app.id, body.name);
+  requireQuota(context, app.org, app, { machines: 1, memory: sizeOf(accepted.config).memoryMb });
   requireCapacity(context, region, accepted, volumes);
   const now = context.clock.now();
   const id = context.ids.machine(now);
@@ -260,6 +263,8 @@ function update(input: Input<typeof rows.update>): Text {
       `invalid config.mounts[0].volume, got ${JSON.stringify(newVolume)}, the volume of a machine cannot be changed by update`,
     );
   }
+  const added = sizeOf(accepted.config).memoryMb - sizeOf(configOf(context, old)).memoryMb;
+  requireQuota(context, app.org, app, { memory: added });
   if (!hasCapacityFor(context, old, accepted)) throw noCapacityOnHost();
   const volumes = volumesFor(context, app, mountedIn(accepted.config), old);
   requireSameRegion(old.region, volumes);

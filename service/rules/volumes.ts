@@ -17,6 +17,7 @@ import type { AppRow, SnapshotRow, VolumeRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
 import { appOf, openAppOf, volumeOf, type Asking } from "./find.ts";
 import { regionOf } from "./platform.ts";
+import { requireQuota } from "./quotas.ts";
 import { snapshotAnswer, volumeAnswer } from "./volumeAnswer.ts";
 import type { Input, Rules } from "./rule.ts";
 import { isFor } from "../store/tokens.ts";
@@ -75,6 +76,7 @@ function create(input: Input<Group["create"]>) {
   const size = body.size_gb ?? (source.sizeGb || 3);
   if (size < source.sizeGb)
     throw refuse(400, `invalid size_gb, got ${size}, minimum required ${source.sizeGb} GB for its source`);
+  requireQuota(context, app.org, app, { volumes: 1, "volume-gb": size });
   const volume: VolumeRow = {
     id: context.ids.volume(),
     app: app.id,
@@ -171,6 +173,7 @@ export const volumes: Rules<Group> = {
     const volume = keptVolumeOf(input);
     if (body.size_gb <= volume.size_gb)
       throw refuse(400, `invalid size_gb, got ${body.size_gb}, must be larger than ${volume.size_gb}`);
+    requireQuota(context, volume.org, appOf(input), { "volume-gb": body.size_gb - volume.size_gb });
     const grown = changeVolume(context, volume, { size_gb: body.size_gb });
     context.runtime.volumeChanged?.(volume.id);
     // ASSUMED: a volume that is still being created is extended at once and then continues.

@@ -70,6 +70,8 @@ export interface MachineExtras {
   readonly size: string | null;
   /** Whether its configuration has checks: without any, `checks` means nothing. */
   readonly has_checks: number;
+  /** Its configured memory. */
+  readonly memory_mb: number;
 }
 
 /** The columns of a {@link MachineRow}. */

@@ -260,6 +260,110 @@ export const migrations: readonly string[] = [
   `,
   // A trust may be for people who sign in to the console, instead of workflows.
   "ALTER TABLE trusts ADD COLUMN of_people INTEGER NOT NULL DEFAULT 0",
+  // Quotas of organizations and Apps. `used` is counted when a quota is set, and then kept by triggers.
+  `
+  ALTER TABLE machines ADD COLUMN memory_mb INTEGER NOT NULL DEFAULT 0;
+  UPDATE machines SET memory_mb = coalesce(
+    brief ->> '$.guest.memory_mb',
+    iif(cpu_kind = 'performance', 2048, 256) * coalesce(
+      brief ->> '$.guest.cpus',
+      CAST(replace(replace(size, 'shared-cpu-', ''), 'performance-', '') AS INTEGER),
+      1
+    )
+  );
+  CREATE TABLE org_quotas (
+    org INTEGER NOT NULL REFERENCES orgs(id), kind TEXT NOT NULL, most INTEGER NOT NULL, used INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (org, kind)
+  ) WITHOUT ROWID;
+  CREATE TABLE app_quotas (
+    app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE, kind TEXT NOT NULL, most INTEGER NOT NULL,
+    used INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (app, kind)
+  ) WITHOUT ROWID;
+
+  -- A command of a member sets a quota in a copy that may be older: the leader counts.
+  CREATE TRIGGER org_quota_set AFTER INSERT ON org_quotas BEGIN
+    UPDATE org_quotas SET used = CASE new.kind
+      WHEN 'machines' THEN (SELECT count(*) FROM machines WHERE org = new.org AND destroyed_at IS NULL)
+      WHEN 'memory' THEN (SELECT coalesce(sum(memory_mb), 0) FROM machines WHERE org = new.org AND destroyed_at IS NULL)
+      WHEN 'volumes' THEN (SELECT count(*) FROM volumes
+        WHERE org = new.org AND state NOT IN ('scheduling_destroy', 'pending_destroy'))
+      WHEN 'volume-gb' THEN (SELECT coalesce(sum(size_gb), 0) FROM volumes
+        WHERE org = new.org AND state NOT IN ('scheduling_destroy', 'pending_destroy'))
+      WHEN 'clusters' THEN (SELECT count(*) FROM clusters WHERE org = new.org AND status NOT IN ('deleting', 'deleted'))
+      ELSE 0 END
+    WHERE org = new.org AND kind = new.kind;
+  END;
+  CREATE TRIGGER app_quota_set AFTER INSERT ON app_quotas BEGIN
+    UPDATE app_quotas SET used = CASE new.kind
+      WHEN 'machines' THEN (SELECT count(*) FROM machines WHERE app = new.app AND destroyed_at IS NULL)
+      WHEN 'memory' THEN (SELECT coalesce(sum(memory_mb), 0) FROM machines WHERE app = new.app AND destroyed_at IS NULL)
+      WHEN 'volumes' THEN (SELECT count(*) FROM volumes
+        WHERE app = new.app AND state NOT IN ('scheduling_destroy', 'pending_destroy'))
+      WHEN 'volume-gb' THEN (SELECT coalesce(sum(size_gb), 0) FROM volumes
+        WHERE app = new.app AND state NOT IN ('scheduling_destroy', 'pending_destroy'))
+      ELSE 0 END
+    WHERE app = new.app AND kind = new.kind;
+  END;
+
+  CREATE TRIGGER machine_counted AFTER INSERT ON machines WHEN new.destroyed_at IS NULL BEGIN
+    UPDATE org_quotas SET used = used + iif(kind = 'machines', 1, new.memory_mb)
+      WHERE org = new.org AND kind IN ('machines', 'memory');
+    UPDATE app_quotas SET used = used + iif(kind = 'machines', 1, new.memory_mb)
+      WHERE app = new.app AND kind IN ('machines', 'memory');
+  END;
+  CREATE TRIGGER machine_recounted AFTER UPDATE OF destroyed_at, memory_mb ON machines
+    WHEN (old.destroyed_at IS NULL) <> (new.destroyed_at IS NULL) OR old.memory_mb <> new.memory_mb BEGIN
+    UPDATE org_quotas SET used = used + iif(new.destroyed_at IS NULL, iif(kind = 'machines', 1, new.memory_mb), 0)
+        - iif(old.destroyed_at IS NULL, iif(kind = 'machines', 1, old.memory_mb), 0)
+      WHERE org = new.org AND kind IN ('machines', 'memory');
+    UPDATE app_quotas SET used = used + iif(new.destroyed_at IS NULL, iif(kind = 'machines', 1, new.memory_mb), 0)
+        - iif(old.destroyed_at IS NULL, iif(kind = 'machines', 1, old.memory_mb), 0)
+      WHERE app = new.app AND kind IN ('machines', 'memory');
+  END;
+  CREATE TRIGGER machine_uncounted AFTER DELETE ON machines WHEN old.destroyed_at IS NULL BEGIN
+    UPDATE org_quotas SET used = used - iif(kind = 'machines', 1, old.memory_mb)
+      WHERE org = old.org AND kind IN ('machines', 'memory');
+    UPDATE app_quotas SET used = used - iif(kind = 'machines', 1, old.memory_mb)
+      WHERE app = old.app AND kind IN ('machines', 'memory');
+  END;
+
+  CREATE TRIGGER volume_counted AFTER INSERT ON volumes BEGIN
+    UPDATE org_quotas SET used = used + iif(kind = 'volumes', 1, new.size_gb)
+      WHERE org = new.org AND kind IN ('volumes', 'volume-gb');
+    UPDATE app_quotas SET used = used + iif(kind = 'volumes', 1, new.size_gb)
+      WHERE app = new.app AND kind IN ('volumes', 'volume-gb');
+  END;
+  CREATE TRIGGER volume_recounted AFTER UPDATE OF state, size_gb ON volumes
+    WHEN old.size_gb <> new.size_gb OR (old.state IN ('scheduling_destroy', 'pending_destroy'))
+      <> (new.state IN ('scheduling_destroy', 'pending_destroy')) BEGIN
+    UPDATE org_quotas SET used = used
+        + iif(new.state IN ('scheduling_destroy', 'pending_destroy'), 0, iif(kind = 'volumes', 1, new.size_gb))
+        - iif(old.state IN ('scheduling_destroy', 'pending_destroy'), 0, iif(kind = 'volumes', 1, old.size_gb))
+      WHERE org = new.org AND kind IN ('volumes', 'volume-gb');
+    UPDATE app_quotas SET used = used
+        + iif(new.state IN ('scheduling_destroy', 'pending_destroy'), 0, iif(kind = 'volumes', 1, new.size_gb))
+        - iif(old.state IN ('scheduling_destroy', 'pending_destroy'), 0, iif(kind = 'volumes', 1, old.size_gb))
+      WHERE app = new.app AND kind IN ('volumes', 'volume-gb');
+  END;
+  CREATE TRIGGER volume_uncounted AFTER DELETE ON volumes
+    WHEN old.state NOT IN ('scheduling_destroy', 'pending_destroy') BEGIN
+    UPDATE org_quotas SET used = used - iif(kind = 'volumes', 1, old.size_gb)
+      WHERE org = old.org AND kind IN ('volumes', 'volume-gb');
+    UPDATE app_quotas SET used = used - iif(kind = 'volumes', 1, old.size_gb)
+      WHERE app = old.app AND kind IN ('volumes', 'volume-gb');
+  END;
+
+  CREATE TRIGGER cluster_counted AFTER INSERT ON clusters
+    WHEN new.status NOT IN ('deleting', 'deleted')
+    BEGIN UPDATE org_quotas SET used = used + 1 WHERE org = new.org AND kind = 'clusters'; END;
+  CREATE TRIGGER cluster_recounted AFTER UPDATE OF status ON clusters
+    WHEN (old.status IN ('deleting', 'deleted')) <> (new.status IN ('deleting', 'deleted')) BEGIN
+    UPDATE org_quotas SET used = used + iif(new.status IN ('deleting', 'deleted'), -1, 1)
+      WHERE org = new.org AND kind = 'clusters';
+  END;
+  CREATE TRIGGER cluster_uncounted AFTER DELETE ON clusters WHEN old.status NOT IN ('deleting', 'deleted')
+    BEGIN UPDATE org_quotas SET used = used - 1 WHERE org = old.org AND kind = 'clusters'; END;
+  `,
   // The next step comes here.
 ];
 

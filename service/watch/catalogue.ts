@@ -142,6 +142,20 @@ export const backupMetrics = {
   ),
 };
 
+/** Of quotas, which only the operator sets. */
+export const quotaMetrics = {
+  limit: gauge(
+    "machines_service_quota_limit",
+    "Limit of an organization, or of its App if that is named: machines, memory in MB, volumes, volume-gb, clusters, or requests per second.",
+    ...["org", "app", "resource"],
+  ),
+  used: gauge(
+    "machines_service_quota_used",
+    "What is used of a quota; requests are only counted for a moment.",
+    ...["org", "app", "resource"],
+  ),
+};
+
 /** Of the process; every member has them. */
 export const processMetrics = {
   lag: histogram(
@@ -181,6 +195,7 @@ export const catalogue: Readonly<Record<string, Readonly<Record<string, Describe
   certificates: certificateMetrics,
   "Postgres clusters": clusterMetrics,
   backups: backupMetrics,
+  quotas: quotaMetrics,
   "the process": processMetrics,
   "several members": membersMetrics,
 };

@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openJournal, type Journal } from "../../provider/core/journal.ts";
 import { createOnce } from "../../provider/machines/create.ts";
+import { removeQuotas, setQuotas } from "../../service/store/quotas.ts";
+import { ensureOrg } from "../../service/store/tokens.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { jumpingClient } from "../support/jumpingClient.ts";
 import { startService, type TestService } from "../support/startService.ts";
@@ -245,6 +247,19 @@ describe("creating a Machine exactly once", () => {
       const { made, sent } = await create(regions);
       await expect(made).rejects.toThrow(/422/);
       expect(asked(sent)).toHaveLength(1);
+    });
+
+    test("a quota that is used up is final, and the error says whose it is and what to do", async () => {
+      const { store } = service.service.context;
+      const org = ensureOrg(store, "personal").id;
+      await store.write(() => setQuotas(store, { org }, { machines: 0 }));
+      const { made, sent } = await create(regions);
+      await expect(made).rejects.toThrow(
+        /answered 422: quota exceeded: the limit of organization personal for machines is 0, it has \d+, and this adds 1 \(quota_exceeded\).*ask the operator of the service for a higher quota/,
+      );
+      await store.write(() => removeQuotas(store, { org }));
+      expect(asked(sent)).toHaveLength(1);
+      expect(await machines()).toEqual([]);
     });
 
     test("a lost answer is settled first: the created Machine stays in its region", async () => {

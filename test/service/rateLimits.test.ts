@@ -92,7 +92,7 @@ test("the number of buckets is bounded, and active ones are kept", () => {
   const limits = new RateLimits(clock, "documented");
   const take = (app_name: string): boolean => {
     try {
-      limits.take(contract.apps.get, { app_name }, { org: 1 });
+      limits.take(contract.apps.get, { app_name }, { org: 1, apps: null, network: null });
       return true;
     } catch {
       return false;

@@ -100,6 +100,26 @@ test("tokens and organizations of every member's folder are those of the service
     expect(await refused(...change, "--data", standby.data)).toContain("is a copy of a store");
 });
 
+test("quotas that are set in any member's folder hold at the leader, which counts what they limit", async () => {
+  const service = serviceOn(server.url);
+  const members = [await service.start(), await service.start()];
+  const leader = await leaderOf(members);
+  const standby = members.find((one) => one !== leader) as Member;
+  const send = call(standby);
+  await fill(send, "web");
+  for (const { data } of [standby, leader]) {
+    await ok("quota", "set", "--app", "web", "--machines", "1", "--data", data);
+    await ok("quota", "set", "--memory", "512", "--data", data);
+  }
+  const create = () => send("POST", "/apps/web/machines", { config: { image: "nginx" } });
+  expect((await create()).body.error).toContain("the limit of app web for machines is 1, it has 1, and this adds 1");
+  await ok("quota", "set", "--app", "web", "--machines", "none", "--data", leader.data);
+  expect((await create()).status).toBe(200);
+  expect((await create()).body.error).toContain("is 512 MB, it has 512 MB, and this adds 256 MB");
+  const listed = async (): Promise<unknown> => JSON.parse(await ok("quota", "list", "--json", "--data", standby.data));
+  await expect.poll(listed).toEqual([{ org: "personal", app: null, resource: "memory", limit: 512, used: 512 }]);
+});
+
 test("changes without the signature of a member are refused", async () => {
   const one = await serviceOn(server.url).start();
   const send = (headers: Record<string, string>) =>

@@ -40,6 +40,9 @@ const backups = (complete: number, result: string): Series => ({
   [`machines_service_backup_last_result{${of},result="${result}"}`]: always(1),
 });
 const shares = (used: string, most: string, value: number): Series => ({ [used]: always(value), [most]: always(100) });
+const ofQuota = `${of},org="team",app="web",resource="machines"`;
+const quotaShares = (used: number): Series =>
+  shares(`machines_service_quota_used{${ofQuota}}`, `machines_service_quota_limit{${ofQuota}}`, used);
 /** Seconds since 1970, where the time of the test begins. */
 const certificate = (ends: number, renewed?: number): Series => ({
   [`machines_service_certificate_expiration_timestamp_seconds{${ofApp},hostname="www.example.com"}`]: always(ends),
@@ -194,6 +197,13 @@ export const cases: Readonly<Record<string, Case>> = {
     labels: { job, result: "incomplete" },
     summary: "The last backup of machines-service is incomplete.",
     quiet: [backups(6900, "complete"), {}],
+  },
+  MachinesQuotaNearlyUsed: {
+    fires: quotaShares(95),
+    labels: { job, org: "team", app: "web", resource: "machines" },
+    summary: "team/web uses 95% of its quota of machines.",
+    // A quota of nothing is used up from the beginning.
+    quiet: [quotaShares(80), { ...quotaShares(0), [`machines_service_quota_limit{${ofQuota}}`]: always(0) }],
   },
   MachinesServiceNoLeader: {
     fires: {
