@@ -2,6 +2,7 @@
 // The machines-service command.
 import "./requireNode.ts";
 import { Command, Option } from "commander";
+import { addAudit } from "./commands/audit.ts";
 import { addBackup } from "./commands/backup.ts";
 import { addConsole } from "./commands/console.ts";
 import { addData } from "./commands/data.ts";
@@ -59,6 +60,7 @@ async function main(): Promise<void> {
   addLogs(program);
   addSsh(program);
   addHistory(program);
+  addAudit(program);
   addTokens(program);
   addTrusts(program);
   addPeople(program);

@@ -19,15 +19,29 @@ interface Flags {
   readonly since?: number;
 }
 
+/** Which entries a command wants. */
+export type HistoryFlags = Omit<Flags, "data">;
+
+/**
+ * Calls back with the entries that options select, as lines of JSON, oldest first for each organization: those of the service if it
+ * runs, else those in its file.
+ */
+export async function eachEntry(folder: string, flags: HistoryFlags, use: (line: string) => void): Promise<void> {
+  if (findRunning(folder)) return ofService(folder, flags, use);
+  await ofFile(folder, flags, use);
+}
+
 async function history(_: Flags, command: Command): Promise<void> {
   const { data, ...flags } = command.optsWithGlobals<Flags>();
-  const folder = dataFolder(data);
-  if (findRunning(folder)) return ofService(folder, flags);
-  await ofFile(folder, flags);
+  await eachEntry(dataFolder(data), flags, print);
 }
 
 /** The entries of a service that runs, which may have some that are in no file yet. */
-async function ofService(folder: string, { org, app, since }: Omit<Flags, "data">): Promise<void> {
+async function ofService(
+  folder: string,
+  { org, app, since }: HistoryFlags,
+  use: (line: string) => void,
+): Promise<void> {
   const query = new URLSearchParams({
     ...(app === undefined ? {} : { app }),
     ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
@@ -38,7 +52,7 @@ async function ofService(folder: string, { org, app, since }: Omit<Flags, "data"
     await withTokens(service, { name: "history", role: "read", lifetimeMs: null }, async ({ tokenOf }) => {
       for (const slug of slugs)
         for await (const line of streamFrom(folder, await tokenOf(slug), `/local/history?${query.toString()}`))
-          print(line);
+          use(line);
     });
   } finally {
     await service.close();
@@ -46,7 +60,7 @@ async function ofService(folder: string, { org, app, since }: Omit<Flags, "data"
 }
 
 /** The entries in the file of a service that does not run. */
-async function ofFile(folder: string, { org, app, since }: Omit<Flags, "data">): Promise<void> {
+async function ofFile(folder: string, { org, app, since }: HistoryFlags, use: (line: string) => void): Promise<void> {
   const file = historyFile(folder);
   if (!existsSync(file)) throw new Problem(`there is no history at ${file} yet`);
   // Loaded only when it is used.
@@ -62,7 +76,7 @@ async function ofFile(folder: string, { org, app, since }: Omit<Flags, "data">):
         after,
         limit: 1000,
       });
-      for (const entry of found) print(JSON.stringify(entry));
+      for (const entry of found) use(JSON.stringify(entry));
       const last = found.at(-1);
       if (!last || found.length < 1000) return;
       after = last.seq;
