@@ -3,9 +3,11 @@
 import { Agent, request } from "node:http";
 import fs from "node:fs";
 import { cpus } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
 import { residentMb } from "../processes.ts";
-import { start, stop, type Local } from "./command.ts";
+import { command, start, stop, type Local } from "./command.ts";
 import { consolePages, consoleStream, consoleViews } from "./consoleServing.ts";
 import { fillMachines } from "./fill.ts";
 import { load, type Rate } from "./load.ts";
@@ -22,6 +24,8 @@ const { values: options } = parseArgs({
     console: { type: "boolean", default: false },
     /** Only what the history costs. */
     history: { type: "boolean", default: false },
+    /** Only what quotas cost. */
+    quotas: { type: "boolean", default: false },
     /** Only reads of a Machine and creates. */
     rates: { type: "boolean", default: false },
   },
@@ -119,6 +123,69 @@ async function keepingHistory(): Promise<void> {
   report("creates with history", `${kept}/s, ${(kept / none).toFixed(2)} of those without (${none}/s)`, "≥ 0.95");
 }
 
+/** Machines that an organization has when the cost of its quotas is measured. */
+const ofOrganization = 10_000;
+
+/** Creates with quotas, without any, and without the triggers that count for them, in turns. */
+async function keepingQuotas(): Promise<void> {
+  const call = caller(await start(data, "--keep-history", "off"));
+  await call("POST", "/apps", { name: "created", org_slug: "personal" });
+  const { id } = await call("POST", "/apps/created/machines", { config });
+  await call("GET", `/apps/created/machines/${id}/wait?state=started`);
+  await stop(data);
+  fillMachines(ofOrganization);
+  const body = JSON.stringify({ config });
+  const found: Record<"with" | "none" | "floor", number[]> = { with: [], none: [], floor: [] };
+  for (let round = 0; round < rounds; round++)
+    for (const name of ["with", "none", "floor"] as const) {
+      const folder = `${data}-${name}`;
+      fs.cpSync(data, folder, { recursive: true });
+      if (name === "floor") dropCounters(folder);
+      if (name === "with") {
+        await command("quota", "set", "--data", folder, "--machines", "1000000", "--memory", "1000000000");
+        await command(
+          "quota",
+          "set",
+          "--data",
+          folder,
+          "--app",
+          "created",
+          "--machines",
+          "1000000",
+          "--requests",
+          "100000",
+        );
+      }
+      const { url, token } = await start(folder, "--keep-history", "off");
+      const one = {
+        url: `${url}/v1/apps/created/machines`,
+        token,
+        method: "POST",
+        body,
+        connections: 200,
+        seconds,
+      } as const;
+      found[name].push(requireClean(await load(one), `creates, ${name}`).perSecond);
+      await stop(folder);
+      fs.rmSync(folder, { recursive: true, force: true });
+    }
+  const [kept, none, floor] = [median(found.with), median(found.none), median(found.floor)];
+  report(
+    "creates without quotas",
+    `${none}/s, ${(none / floor).toFixed(2)} of those without counters (${floor}/s)`,
+    "≥ 0.97",
+  );
+  report("creates with four quotas", `${kept}/s, ${(kept / none).toFixed(2)} of those without quotas`, "≥ 0.95");
+}
+
+function dropCounters(folder: string): void {
+  const db = new DatabaseSync(join(folder, "service.db"));
+  const counters = "type = 'trigger' AND (sql LIKE '%org_quotas%' OR sql LIKE '%app_quotas%')";
+  for (const { name } of db.prepare(`SELECT name FROM sqlite_schema WHERE ${counters}`).all())
+    db.exec(`DROP TRIGGER ${String(name)}`);
+  db.close();
+}
+
 /** Milliseconds until an answer arrives, without parsing it: of the first request, and of one after the code is compiled. */
 async function fetched({ url, token }: Local, path: string): Promise<{ first: number; warm: number }> {
   const times: number[] = [];
@@ -212,6 +279,7 @@ async function holding(id: string): Promise<void> {
 async function bench(): Promise<void> {
   say(`${cpus().length} × ${cpus()[0]?.model}, Node.js ${process.versions.node}`);
   if (options.history) return keepingHistory();
+  if (options.quotas) return keepingQuotas();
   const local = await start(data);
   const call = caller(local);
   report("fresh service", `${residentMb(local.pid)} MB resident`, "");

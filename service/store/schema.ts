@@ -305,14 +305,17 @@ export const migrations: readonly string[] = [
     WHERE app = new.app AND kind = new.kind;
   END;
 
-  CREATE TRIGGER machine_counted AFTER INSERT ON machines WHEN new.destroyed_at IS NULL BEGIN
+  -- Without any quota, a change costs no more than the look whether there is one.
+  CREATE TRIGGER machine_counted AFTER INSERT ON machines
+    WHEN new.destroyed_at IS NULL AND (EXISTS (SELECT 1 FROM org_quotas) OR EXISTS (SELECT 1 FROM app_quotas)) BEGIN
     UPDATE org_quotas SET used = used + iif(kind = 'machines', 1, new.memory_mb)
       WHERE org = new.org AND kind IN ('machines', 'memory');
     UPDATE app_quotas SET used = used + iif(kind = 'machines', 1, new.memory_mb)
       WHERE app = new.app AND kind IN ('machines', 'memory');
   END;
   CREATE TRIGGER machine_recounted AFTER UPDATE OF destroyed_at, memory_mb ON machines
-    WHEN (old.destroyed_at IS NULL) <> (new.destroyed_at IS NULL) OR old.memory_mb <> new.memory_mb BEGIN
+    WHEN ((old.destroyed_at IS NULL) <> (new.destroyed_at IS NULL) OR old.memory_mb <> new.memory_mb)
+      AND (EXISTS (SELECT 1 FROM org_quotas) OR EXISTS (SELECT 1 FROM app_quotas)) BEGIN
     UPDATE org_quotas SET used = used + iif(new.destroyed_at IS NULL, iif(kind = 'machines', 1, new.memory_mb), 0)
         - iif(old.destroyed_at IS NULL, iif(kind = 'machines', 1, old.memory_mb), 0)
       WHERE org = new.org AND kind IN ('machines', 'memory');
