@@ -16,7 +16,7 @@ import { below, inSpan, isRecording, startSpan, traceIdOf, type Span } from "../
 import { aboutIn, updateIn, urnIn, type Audit } from "./audit.ts";
 import { connectionLimits, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "../faults/faults.ts";
-import { authenticate, type Session, type SessionFinder } from "./authenticate.ts";
+import { authenticate, showsSecrets, type Session, type SessionFinder } from "./authenticate.ts";
 import { concernsHost, type Host } from "../faults/unreachableHost.ts";
 import { injectAfter, injectBefore, type Outgoing, type FaultedRequest } from "../faults/faultInjection.ts";
 import { namesOf, readBody } from "../validation/bodyLimits.ts";
@@ -356,8 +356,9 @@ function tellHistory({ clock, history }: Context, request: FastifyRequest, answe
   const { id, method, caller, about, params } = request;
   const { update } = senderIn(request);
   if (update !== null) history.hear(update);
-  if ((method === "GET" && operation !== terminalOperation) || operation === undefined || leavesNoTrace(operation))
-    return;
+  const revealed = method === "GET" && showsSecrets(request);
+  const isRead = method === "GET" && operation !== terminalOperation && !revealed;
+  if (isRead || operation === undefined || leavesNoTrace(operation)) return;
   const { app_name, machine_id } = params as Readonly<Record<string, string | undefined>>;
   const { name } = (operation === "apps.create" && request.body ? request.body : {}) as { readonly name?: unknown };
   history.add({
@@ -367,7 +368,7 @@ function tellHistory({ clock, history }: Context, request: FastifyRequest, answe
     app: app_name ?? (typeof name === "string" ? name.slice(0, longestPath) : null),
     machine: machine_id ?? null,
     ...senderIn(request),
-    ...{ id, operation, method, path, status, ms: rounded(ms), about: aboutIn(about) },
+    ...{ id, operation, method, path, status, ms: rounded(ms), about: aboutIn(about) ?? (revealed ? "values" : null) },
   });
 }
 

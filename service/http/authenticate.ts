@@ -108,13 +108,19 @@ const sessionOperations: ReadonlySet<string> = new Set([
   "postgres.fork",
 ]);
 
+/** Whether a request asks for values of secrets, or for passwords. */
+export function showsSecrets({ query, routeOptions: { config } }: FastifyRequest): boolean {
+  const { show_secrets: shown = "false" } = query as { readonly show_secrets?: unknown };
+  const { operation = "" } = config;
+  return operation === "postgres.credentials" || (operation.startsWith("secrets.") && shown !== "false");
+}
+
 /**
  * ASSUMED: a session of the console reads no secret with an operation, whatever its token may; each one is revealed by a request of its
  * own.
  */
-function refuseSecrets({ query, routeOptions: { config } }: FastifyRequest): void {
-  const { show_secrets: shown = "false" } = query as { readonly show_secrets?: unknown };
-  if (config.operation === "postgres.credentials" || (config.operation?.startsWith("secrets.") && shown !== "false"))
+function refuseSecrets(request: FastifyRequest): void {
+  if (showsSecrets(request))
     throw refuse(403, "the console shows no secret with its views; reveal one value, or read it with a token");
 }
 

@@ -49,6 +49,26 @@ const fleetMachine = (name: string) => ({
   config: { image: "nginx:1", metadata: { "pulumi-fleet": "web", "pulumi-fleet-phase": "serving" } },
 });
 
+test("it says who read the values of secrets, and not the values", async () => {
+  const app = await withApp();
+  const { call } = app;
+  await call("POST", "/apps/web/secrets", { values: { KEY: "hunter2" } });
+  await call("GET", "/apps/web/secrets");
+  await call("GET", "/apps/web/secrets?show_secrets=true");
+  await call("GET", "/apps/web/secrets/KEY?show_secrets=true");
+  const cluster = await call("POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic", name: "db" });
+  await call("GET", `/postgres/${cluster.body.data.id}`);
+  await call("GET", `/postgres/${cluster.body.data.id}/users/schema_admin/credentials`);
+  const entries = await entriesOf(app);
+  const read = entries.filter((entry) => entry.kind === "request" && entry.method === "GET");
+  expect(read).toMatchObject([
+    { operation: "secrets.list", path: "/v1/apps/web/secrets", about: "values" },
+    { operation: "secrets.get", path: "/v1/apps/web/secrets/KEY", about: "values" },
+    { operation: "postgres.credentials" },
+  ]);
+  expect(JSON.stringify(entries)).not.toContain("hunter2");
+});
+
 test("it has requests that changed something and events, with who asked, and no secret", async () => {
   const app = await withApp();
   const { call, machines } = app;
