@@ -6,6 +6,7 @@ import { statfs } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
 import { connect, type TLSSocket } from "node:tls";
 import type { Option } from "commander";
+import { docsUrl } from "../../api/docsUrl.ts";
 import { readLast } from "../backup/places.ts";
 import { lastBackup } from "../local/backupText.ts";
 import { findRunning } from "../local/daemon.ts";
@@ -185,7 +186,7 @@ async function dockerFindings(): Promise<Finding[]> {
         : warning(
             "firewall",
             `Machines reach this computer and its networks: ${why}`,
-            "docs/security.md says what that means",
+            `${docsUrl("security.md#containers")} says what that means`,
           ),
     );
     return findings;
@@ -264,7 +265,7 @@ function backupFinding(data: string, repository: string | undefined, every: stri
     return warning(
       "backups",
       "No backups are made, so a lost disk is the end of all data",
-      "docs/production.md says how",
+      `${docsUrl("production.md#back-up")} says how`,
     );
   const last = readLast(data);
   if (!last) return warning("backups", "None has been made yet", "machines-service backup");

@@ -2,6 +2,7 @@
 import { existsSync, statSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Option } from "commander";
+import { docsUrl } from "../../api/docsUrl.ts";
 import { mainArguments, mainFile } from "../local/entry.ts";
 import { findRunning } from "../local/daemon.ts";
 import { Problem } from "../local/problem.ts";
@@ -54,7 +55,9 @@ export async function requireServer(): Promise<void> {
       "setup needs Linux with systemd; start the service with `machines-service start`, or by the image of a container",
     );
   if (!(await hasProgram("apt-get")))
-    throw new Problem("setup knows Debian and Ubuntu only; docs/production.md says what it does, for other systems");
+    throw new Problem(
+      `setup knows Debian and Ubuntu only; for other systems see ${docsUrl("production.md#on-other-systems")}`,
+    );
   if (mainFile().includes("/_npx/"))
     throw new Problem(
       "npx removes what it has installed; run: npm install --global machines-service && machines-service setup",

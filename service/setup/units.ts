@@ -1,4 +1,5 @@
 // The units of systemd for the service of a server: the service, and the sockets that stay open while it is restarted.
+import { docsUrl } from "../../api/docsUrl.ts";
 import { parseListen } from "../local/listen.ts";
 import { settingsFile } from "./settings.ts";
 
@@ -111,7 +112,7 @@ function textOfService(installed: Installed, sockets: readonly string[]): string
     note,
     section("Unit", [
       "Description=Machines Control Service",
-      "Documentation=https://github.com/pulumi-machines/pulumi-machines/blob/main/docs/production.md",
+      `Documentation=${docsUrl("production.md")}`,
       isDocker && "Wants=docker.service",
       "Wants=network-online.target",
       `After=network-online.target time-sync.target${isDocker ? " docker.service" : ""} ${sockets.join(" ")}`,

@@ -116,27 +116,30 @@ describe("a backup", () => {
     expect(err).toMatch(/repository|cannot be restored/);
   });
 
-  test("the service makes backups on schedule, says so in its metrics and status, and a restart makes none that is not due", async () => {
-    const own = testRepository(restic ?? "");
-    const data = folder();
-    const options = ["--backup", own.at, "--backup-every", "12h"];
-    const first = await foreground(data, options, own.env);
-    const list = async () =>
-      JSON.parse((await command(["backup", "list", "--json", "--data", data], own.env)).out) as [];
-    const metrics = async ({ url, token }: { readonly url: string; readonly token: string }) =>
-      (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text();
-    await expect.poll(() => metrics(first)).toContain('machines_service_backup_last_result{result="complete"} 1');
-    expect(await metrics(first)).toContain("machines_service_backup_interval_seconds 43200");
-    expect(await list()).toHaveLength(1);
-    expect((await command(["status", "--data", data])).out).toMatch(/last backup: \w+, complete, just now/);
-    process.kill(first.pid, "SIGTERM");
-    await first.end;
-    const second = await foreground(data, options, own.env);
-    expect(await metrics(second)).toContain('machines_service_backup_last_result{result="complete"} 1');
-    expect(await list()).toHaveLength(1);
-    // The repository of the service needs no option.
-    expect(await command(["backup", "--data", data])).toMatchObject({ code: 0, err: "" });
-  });
+  thoroughTest(
+    "the service makes backups on schedule, says so in its metrics and status, and a restart makes none that is not due",
+    async () => {
+      const own = testRepository(restic ?? "");
+      const data = folder();
+      const options = ["--backup", own.at, "--backup-every", "12h"];
+      const first = await foreground(data, options, own.env);
+      const list = async () =>
+        JSON.parse((await command(["backup", "list", "--json", "--data", data], own.env)).out) as [];
+      const metrics = async ({ url, token }: { readonly url: string; readonly token: string }) =>
+        (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text();
+      await expect.poll(() => metrics(first)).toContain('machines_service_backup_last_result{result="complete"} 1');
+      expect(await metrics(first)).toContain("machines_service_backup_interval_seconds 43200");
+      expect(await list()).toHaveLength(1);
+      expect((await command(["status", "--data", data])).out).toMatch(/last backup: \w+, complete, just now/);
+      process.kill(first.pid, "SIGTERM");
+      await first.end;
+      const second = await foreground(data, options, own.env);
+      expect(await metrics(second)).toContain('machines_service_backup_last_result{result="complete"} 1');
+      expect(await list()).toHaveLength(1);
+      // The repository of the service needs no option.
+      expect(await command(["backup", "--data", data])).toMatchObject({ code: 0, err: "" });
+    },
+  );
 
   thoroughTest("a backup that fails is reported, with the reason", async () => {
     const own = testRepository(restic ?? "");
