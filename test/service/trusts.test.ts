@@ -66,8 +66,11 @@ test("an identity token that a trust accepts gives a token of 15 minutes with it
   expect(await use(body.token, "GET", "/apps/web/secrets/KEY?show_secrets=true")).toBe(403);
   const name = "repo:acme/shop:ref:refs/heads/main by ada";
   await expect
-    .poll(async () => (await service.context.history.entries({ org: "personal", limit: 100 })).at(-1))
-    .toMatchObject({ kind: "request", operation: "secrets.set", tokenName: name });
+    .poll(async () => (await service.context.history.entries({ org: "personal", limit: 100 })).slice(-2))
+    .toMatchObject([
+      { kind: "request", operation: "secrets.set", status: 201, tokenName: name },
+      { kind: "request", operation: "secrets.get", status: 403, tokenName: name },
+    ]);
   clock.advance(15 * 60_000);
   expect(await use(body.token, "GET", "/apps/web")).toBe(401);
   expect((await call("GET", "/apps/web")).status).toBe(200);
