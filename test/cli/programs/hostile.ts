@@ -120,8 +120,14 @@ const anyText = fc.oneof(
   { weight: 1, arbitrary: wellFormed.map((text) => `\udc00${text}`) },
 );
 
+/**
+ * JSON.parse of Node.js 24 may take an escaped key for one that it has seen and that begins the same way: after an object with the key
+ * backslash, it can read "\u001a" as that key. Readers of programs answer in JSON, so these keys are not drawn.
+ */
+const beginsAnEscape = (text: string): boolean => /^\\(?:u[\da-f]{0,4})?$/i.test(text);
+
 const keys = fc.oneof(
-  { weight: 30, arbitrary: anyText },
+  { weight: 30, arbitrary: anyText.map((text) => (beginsAnEscape(text) ? `${text}-` : text)) },
   { weight: 1, arbitrary: fc.constantFrom("fn::readFile", "Fn::ToJSON", "x fn::a:b", "fn::fileAsset", "fn::other") },
 );
 
