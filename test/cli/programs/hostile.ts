@@ -223,7 +223,7 @@ const loop = fc
   })
   .map(({ names, before, after, env }) => ({
     is: "loop" as const,
-    keys: names.map((name) => [`Volume ${name}`, `Machine ${name}`]),
+    keys: names.map((name) => [`Volume of row ${name}`, `Machine of row ${name}`]),
     rows: names.map((name): readonly Entry[] => [
       ["name", literal(name)],
       ["region", literal(`${name}!`)],
