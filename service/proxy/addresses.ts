@@ -114,7 +114,6 @@ export class Addresses {
     // It is looked up each time, because the address may be released.
     const [wanted] = this.#byKey.get(`${ip}:${localPort}`)?.values() ?? [];
     if (!wanted) return undefined;
-    if (wanted.isShared && !this.#served.has(socket)) socket.once("close", () => this.#served.delete(socket));
     return this.#arrivalAt(wanted, socket);
   }
 
@@ -282,7 +281,6 @@ export class Addresses {
     if (socket.destroyed) return;
     const { app, at, isShared, port } = wanted;
     const { servername } = socket as Partial<TLSSocket>;
-    if (isShared) socket.once("close", () => this.#served.delete(socket));
     if (isShared && servername) {
       // The App decides what is inside of TLS.
       const found = this.#sharingHost(wanted, servername, socket);
@@ -314,7 +312,10 @@ export class Addresses {
   #sharingHost({ ip, at, isSubstitute }: Wanted, header: string, socket: Socket): Host | undefined {
     const found = this.#host.targets.hostOf(header);
     if (!found || this.#wishes.get(found.app)?.shared !== ip) return undefined;
-    if (!socket.destroyed) this.#served.set(socket, found.app);
+    if (!socket.destroyed) {
+      if (!this.#served.has(socket)) socket.once("close", () => this.#served.delete(socket));
+      this.#served.set(socket, found.app);
+    }
     const theirs = this.#byKey.get(`${ip}:${at}`)?.get(found.app);
     return { ...found, port: found.port ?? ((theirs?.isSubstitute ?? isSubstitute) ? undefined : at) };
   }

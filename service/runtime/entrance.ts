@@ -3,7 +3,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from "node:n
 import { codeOf } from "./errorCode.ts";
 
 /** Length of the system's queue of new connections. When it is full, clients wait a whole second. */
-const backlog = 4096;
+export const backlog = 4096;
 
 /** A place to listen at. */
 export type Place =
@@ -32,7 +32,9 @@ export class NotListening extends Error {
 export class Entrance {
   readonly #arrived: (socket: Socket) => void;
   readonly #servers: Server[] = [];
-  /** Connections that came before the first one is handed over. */
+  /** Ports of all addresses of IPv4. A server that is closed no longer says where it listened. */
+  readonly #everywhere = new Set<number>();
+  /** Connections from before `begin`; undefined after it. */
   #early: Socket[] | undefined = [];
 
   constructor(arrived: (socket: Socket) => void) {
@@ -44,6 +46,8 @@ export class Entrance {
     const server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => this.#take(socket));
     this.#servers.push(server);
     return bind(server).then((port) => {
+      const at = server.address();
+      if (typeof at === "object" && (at?.address === "0.0.0.0" || at?.address === "::")) this.#everywhere.add(port);
       // A connection that the system cannot accept must not end the service.
       server.on("error", () => {});
       return port;
@@ -67,13 +71,9 @@ export class Entrance {
     return typeof address === "object" && address !== null ? address : undefined;
   }
 
-  /** Whether it listens at a port of all addresses of IPv4. */
+  /** Whether a port of all addresses of IPv4 is one of its own; also of connections that outlive it. */
   isEverywhereAt(port: number): boolean {
-    return this.#servers.some((server) => {
-      const address = server.address();
-      const isPort = typeof address === "object" && address?.port === port;
-      return isPort && (address.address === "0.0.0.0" || address.address === "::");
-    });
+    return this.#everywhere.has(port);
   }
 
   /** Hands over the connections from now on, and those that have come. */
