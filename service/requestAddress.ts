@@ -21,5 +21,8 @@ export const forwardedFrom: unique symbol = Symbol("forwarded from");
 export const clientAddress = ({ raw, ip }: FastifyRequest): string =>
   (raw as { readonly [forwardedFrom]?: string })[forwardedFrom] ?? ip;
 
+/** Whether an address is one of this computer. */
+export const isLoopback = (address: string): boolean => /^(?:::ffff:)?127\.|^::1$/.test(address);
+
 /** Whether a client is on this computer, where it can run commands on the data. Others need not know the folder. */
-export const isHere = (request: FastifyRequest): boolean => /^(?:::ffff:)?127\.|^::1$/.test(clientAddress(request));
+export const isHere = (request: FastifyRequest): boolean => isLoopback(clientAddress(request));

@@ -1,8 +1,6 @@
 // Assembles the service. A test runs it inside its own process; the command (main.ts) makes it listen.
-import { chmodSync, mkdirSync } from "node:fs";
 import type { RequestListener, Server } from "node:http";
 import type { Socket } from "node:net";
-import { resolve } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { addRoutes, createServer, record, type AppOptions, type LogStream, type Seen } from "./http/app.ts";
@@ -60,12 +58,13 @@ import type { Runtime, RuntimeFactory } from "./runtime/runtime.ts";
 import { SimulatedRuntime } from "./runtime/simulated.ts";
 import { isCopy } from "./replication/changes.ts";
 import type { GroupLog } from "./replication/groupLog.ts";
-import { copyOfStore, requireHere, requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
+import { copyOfStore, requireHere, requireWhole, Store, storeFile } from "./store/database.ts";
 import { lastWritten } from "./store/lastWritten.ts";
 import { lockData, type Held } from "./store/lock.ts";
 import { Mark } from "./store/mark.ts";
 import { readAhead } from "./store/readAhead.ts";
 import { BoundedCache, RowCache } from "./store/rowCache.ts";
+import { prepareFolder } from "./store/prepareFolder.ts";
 import { firstToken } from "./store/tokenFile.ts";
 import { Tokens } from "./store/tokens.ts";
 import { openVault } from "./store/vault.ts";
@@ -507,21 +506,4 @@ function createContext(parts: Parts): Context {
     },
   };
   return context;
-}
-
-/**
- * Creates the folder of the data, which only its owner can read, and returns its absolute path.
- * @throws StoreError if that is impossible.
- */
-export function prepareFolder(data: string): string {
-  const folder = resolve(data);
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    chmodSync(folder, 0o700);
-  } catch (error) {
-    throw new StoreError(
-      `${folder} cannot be the data folder (${error instanceof Error && "code" in error ? String(error.code) : "unknown"}). Choose another with --data.`,
-    );
-  }
-  return folder;
 }

@@ -1,5 +1,6 @@
 // Makes a backup of a running service. Volumes and clusters are read first, and the store after them, so that nothing in the store lacks
 // its contents: what was created meanwhile is read at the end.
+import { reasonOf } from "../reasonOf.ts";
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -133,7 +134,7 @@ class Making {
       return undefined;
     } catch (error) {
       this.#source.signal.throwIfAborted();
-      return error instanceof Error ? error.message : String(error);
+      return reasonOf(error);
     }
   }
 
@@ -163,7 +164,7 @@ class Making {
       this.#missing.delete(id);
     } catch (error) {
       this.#source.signal.throwIfAborted();
-      this.#missing.set(id, { kind, id, reason: error instanceof Error ? error.message : String(error) });
+      this.#missing.set(id, { kind, id, reason: reasonOf(error) });
     }
   }
 

@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import type { Context } from "../context.ts";
 import { systemRandom } from "../ids.ts";
+import { reasonOf } from "../reasonOf.ts";
 import type { Service } from "../service.ts";
 import { backupMetrics as of } from "../watch/catalogue.ts";
 import type { Measured } from "../watch/exposition.ts";
@@ -188,7 +189,7 @@ export class Backups {
 
   #planLog(): void {
     this.#cancelLog = this.#context.clock.after(logMs, () => {
-      void this.storeLog()
+      void this.#inTurn(() => this.#storeLog())
         .catch((error: unknown) =>
           this.#say("warn", { reason: reasonOf(error) }, "the logs of Postgres clusters could not be stored"),
         )
@@ -249,10 +250,6 @@ export class Backups {
   }
 
   /** Stores the logs of clusters since the last backup, so that they can be restored to any time until now. */
-  storeLog(): Promise<void> {
-    return this.#inTurn(() => this.#storeLog());
-  }
-
   async #storeLog(): Promise<void> {
     const { folder, repository } = this.#options;
     const { postgres, store } = this.#context;
@@ -284,7 +281,7 @@ export class Backups {
 
 const isComplete = ({ manifest }: { readonly manifest: Manifest }): boolean => manifest.missing.length === 0;
 
-/** A backup on request must not let go of changes that the schedule's log needs. */
+/** A backup on request must not remove changes that the log of the schedule needs. */
 function keepingChanges({ postgres }: Context, isScheduled: boolean): Source["clusters"] {
   const { archives } = postgres;
   return archives && (isScheduled ? archives : { ...archives, stored: () => Promise.resolve() });
@@ -301,7 +298,6 @@ function resultOf(manifest: Manifest, addedBytes: number, ended: number, before:
 }
 
 /** The reason of a failure as a sentence. */
-export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The policy of an option. @throws BackupError if it is none. */
 export function policyOf(text: string = usualPolicy): Policy {

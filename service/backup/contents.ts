@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { writePrivately } from "../store/privateFile.ts";
 import { BackupError, type Restic, type Stored } from "./restic.ts";
 
-/** Tags of what is stored. */
+/** The tags of stored snapshots. */
 export const tags = {
   /** A backup. */
   backup: "machines-backup",
@@ -107,6 +107,11 @@ export class Catalogue {
     const found: Backup[] = [];
     for (const stored of await this.#restic.snapshots(tags.backup)) found.push(await this.#backupOf(stored));
     return found;
+  }
+
+  /** The newest backup that is not newer than a time; without a time, the one with an id, or else the newest. */
+  select({ id, at }: { readonly id?: string | undefined; readonly at?: number | undefined }): Promise<Backup> {
+    return at === undefined ? this.find(id) : this.before(at);
   }
 
   /** A backup by its id; the newest without one. */

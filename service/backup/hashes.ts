@@ -1,4 +1,5 @@
-// Hashes of what is stored, with which a rehearsal compares what it restores.
+// The hashes of stored contents. A rehearsal compares restored contents with them.
+import { BackupError } from "./restic.ts";
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -35,4 +36,10 @@ export async function hashOfFolder(folder: string): Promise<{ readonly bytes: nu
     hash.update(`${relative(folder, path)}\0${ofFile.digest("hex")}\n`);
   }
   return { bytes, sha256: hash.digest("hex") };
+}
+
+/** Throws a BackupError if restored contents have another hash than those that were stored. */
+export function requireSame(found: string, wanted: string): void {
+  if (found !== wanted)
+    throw new BackupError(`its contents have the hash ${found.slice(0, 12)}, and ${wanted.slice(0, 12)} was stored`);
 }

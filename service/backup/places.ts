@@ -21,7 +21,6 @@ export const placesOf = (folder: string) => {
     lastResult: join(own, "last.json"),
     repository: join(own, "repository.json"),
     lineage: join(own, "lineage"),
-    lock: join(own, "lock"),
   };
 };
 

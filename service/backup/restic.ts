@@ -3,7 +3,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
-import { delimiter, isAbsolute, join } from "node:path";
+import { delimiter, join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
@@ -285,6 +285,3 @@ function variablesIn(file: string): NodeJS.ProcessEnv {
       }),
   );
 }
-
-/** Whether a repository is a folder, and not an address such as `s3:…`. */
-export const isFolder = (at: string): boolean => isAbsolute(at) || !/^[a-z][a-z0-9]*:/.test(at);

@@ -1,17 +1,17 @@
 // Restores a backup into an empty data folder. The service that starts there is another one: it has an identity of its own, so it never
 // touches what may still run for the original.
+import { requireSame } from "./hashes.ts";
+import { reasonOf } from "../reasonOf.ts";
 import { createHash, randomBytes } from "node:crypto";
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { Transform, type Readable } from "node:stream";
-import type { Restored } from "../lifecycle/restored.ts";
 import { ownAll } from "../runtime/postgres/files.ts";
 import { pathsOf } from "../runtime/postgres/paths.ts";
 import type { VolumeArchives } from "../runtime/runtime.ts";
-import { prepareFolder } from "../service.ts";
+import { prepareFolder } from "../store/prepareFolder.ts";
 import { storeFile } from "../store/database.ts";
 import { dataIdOf } from "../store/dataId.ts";
-import { writePrivately } from "../store/privateFile.ts";
 import { importStore } from "../store/transfer.ts";
 import {
   archiveName,
@@ -24,6 +24,7 @@ import {
   type Missing,
   type VolumePart,
 } from "./contents.ts";
+import { writePending, type Pending } from "./pending.ts";
 import { placesOf, writeLineage } from "./places.ts";
 import { BackupError, type Restic } from "./restic.ts";
 import { sinceOf } from "./retention.ts";
@@ -47,24 +48,7 @@ export interface RestoredAll {
   readonly missing: readonly Missing[];
 }
 
-/** What the first start of a restored service has to do. */
-export interface Pending extends Restored {
-  readonly runtime: string;
-  readonly postgres: string;
-}
-
-const pendingFile = (folder: string): string => join(placesOf(folder).folder, "restored.json");
-
-/** What the first start has to do; undefined if it was done. */
-export function readPending(folder: string): Pending | undefined {
-  const file = pendingFile(folder);
-  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Pending) : undefined;
-}
-
-/** The first start has done it. */
-export const clearPending = (folder: string): void => rmSync(pendingFile(folder), { force: true });
-
-/** Restores a backup. The service can be started once this has succeeded; a second attempt begins anew. */
+/** Restores a backup. The service can be started once this has succeeded. After a failure, it can be called again. */
 export async function restoreAll(restoring: Restoring): Promise<RestoredAll> {
   const { restic, at } = restoring;
   const folder = prepareFolder(restoring.folder);
@@ -75,7 +59,7 @@ export async function restoreAll(restoring: Restoring): Promise<RestoredAll> {
   const { cache, folder: own } = placesOf(folder);
   mkdirSync(own, { recursive: true, mode: 0o700 });
   const catalogue = new Catalogue(restic, cache);
-  const backup = at === undefined ? await catalogue.find(restoring.id) : await catalogue.before(at);
+  const backup = await catalogue.select(restoring);
   const { manifest, snapshot } = backup;
   const draft = join(own, "restoring");
   rmSync(draft, { recursive: true, force: true });
@@ -96,7 +80,7 @@ export async function restoreAll(restoring: Restoring): Promise<RestoredAll> {
   );
   const { runtime, postgres } = manifest;
   const pending: Pending = { backup: manifest.id, runtime, postgres, volumes, clusters };
-  writePrivately(pendingFile(folder), `${JSON.stringify(pending)}\n`);
+  writePending(folder, pending);
   // Last: with it the folder has a service.
   importStore(folder, join(draft, files.store));
   rmSync(draft, { recursive: true, force: true });
@@ -125,7 +109,7 @@ async function restoreVolumes(
       await fillVolume(restic, id, part, engine);
       restored.push(id);
     } catch (error) {
-      missing.push({ kind: "volume", id, reason: error instanceof Error ? error.message : String(error) });
+      missing.push({ kind: "volume", id, reason: reasonOf(error) });
     }
   }
   return restored;
@@ -161,9 +145,7 @@ export async function readVolume(
     bytes.once("error", (error) => broken.abort(error));
     await use(bytes.pipe(compared), broken.signal);
   });
-  const found = hash.digest("hex");
-  if (found !== sha256)
-    throw new BackupError(`its contents have the hash ${found.slice(0, 12)}, and ${sha256.slice(0, 12)} was stored`);
+  requireSame(hash.digest("hex"), sha256);
 }
 
 /** How far a cluster is restored, and the log for that. */

@@ -1,4 +1,5 @@
 // Restores one App into the running service: first its volumes in the engine, then its rows, so that no Machine starts without them.
+import { reasonOf } from "../reasonOf.ts";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,7 +33,7 @@ export async function restoreApp(restoring: RestoringApp): Promise<RestoredApp> 
   const { restic, folder, context, app, id, at } = restoring;
   requireFree(context, app);
   const catalogue = new Catalogue(restic, placesOf(folder).cache);
-  const backup = at === undefined ? await catalogue.find(id) : await catalogue.before(at);
+  const backup = await catalogue.select({ id, at });
   const scratch = mkdtempSync(join(tmpdir(), "machines-restore-"));
   try {
     const draft = join(scratch, "draft");
@@ -73,7 +74,7 @@ async function addFrom(
       had.add(id);
     } catch (error) {
       signal.throwIfAborted();
-      missing.push(`${id}: ${error instanceof Error ? error.message : String(error)}`);
+      missing.push(`${id}: ${reasonOf(error)}`);
     }
   }
   const added = await context.store.write(() => {

@@ -1,4 +1,5 @@
 // A rehearsal: restores a backup into a scratch folder, and compares all of it with what was stored.
+import { reasonOf } from "../reasonOf.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +10,7 @@ import { storeFile } from "../store/database.ts";
 import { importStore } from "../store/transfer.ts";
 import { countsOf } from "./backUp.ts";
 import { clusterPart, files, type Backup, type Manifest } from "./contents.ts";
-import { hashOfFile, hashOfFolder } from "./hashes.ts";
+import { hashOfFile, hashOfFolder, requireSame } from "./hashes.ts";
 import { readVolume } from "./restore.ts";
 import type { Restic } from "./restic.ts";
 
@@ -29,7 +30,7 @@ export async function verify(restic: Restic, { manifest, snapshot }: Backup): Pr
     try {
       bytes += await work();
     } catch (error) {
-      problems.push(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+      problems.push(`${what}: ${reasonOf(error)}`);
     }
   };
   try {
@@ -72,11 +73,6 @@ async function verifyStore(draft: string, folder: string, { store, rows }: Manif
   } finally {
     db.close();
   }
-}
-
-function requireSame(found: string, wanted: string): void {
-  if (found !== wanted)
-    throw new Error(`its contents have the hash ${found.slice(0, 12)}, and ${wanted.slice(0, 12)} was stored`);
 }
 
 const drain = (archive: Readable): Promise<void> =>

@@ -108,7 +108,7 @@ const warn = (text: string): void => void process.stderr.write(`machines-service
 /** Another process of the service writes its store for a backup. */
 async function draft(target: string, _: Flags, command: Command): Promise<void> {
   const { store: url, keyFile, data } = command.optsWithGlobals<Flags & StoreFlags>();
-  const { writeDraft } = await import("../local/backupOptions.ts");
+  const { writeDraft } = await import("../local/backupDraft.ts");
   const { readStoreKey } = await import("../local/sharedStore.ts");
   const address = url === undefined ? undefined : { url, key: readStoreKey(keyFile) };
   await writeDraft(dataFolder(data), resolve(target), address);

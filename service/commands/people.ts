@@ -1,7 +1,6 @@
 // The command people: who may sign in to the console with the provider of --oidc-issuer. It works on the store directly, also while the
 // service runs.
 import { Option, type Command } from "commander";
-import { createIds, systemRandom } from "../ids.ts";
 import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { ownCommand } from "../ownCommand.ts";
@@ -11,6 +10,7 @@ import { addPeople as addToStore, peopleOf, removeTrust } from "../store/trusts.
 import { rfc3339 } from "../time/clock.ts";
 import { print, printJson, printTable } from "./print.ts";
 import { forText, moment, scopeOf, withScope, withStore } from "./tokens.ts";
+import { trustId } from "./trusts.ts";
 
 interface Flags {
   readonly data?: string;
@@ -35,7 +35,7 @@ async function add(_: AddFlags, command: Command): Promise<void> {
     throw new Problem(
       "say who may sign in: --group NAME, as the provider names it, or --everyone who has an account there",
     );
-  const id = createIds(systemRandom()).accessToken().slice(-12).toLowerCase();
+  const id = trustId();
   await withStore(command, (store: Store) => {
     const { slug, apps, network } = scopeOf(store, flags, dataFolder(flags.data));
     addToStore(store, id, { slug, apps, network, role, group }, Date.now());

@@ -97,10 +97,8 @@ export function addSetup(program: Command): void {
     .option("--dry-run", "say what would be done, and do nothing");
   for (const option of startOptions()) {
     // The environment of this shell says nothing about the server.
-    const plain = new Option(option.flags, option.description);
-    if (option.parseArg) plain.argParser(option.parseArg);
-    if (option.argChoices) plain.choices([...option.argChoices]);
-    command.addOption(plain);
+    delete option.envVar;
+    command.addOption(option);
   }
   command.action(setup);
   program

@@ -10,7 +10,7 @@ import { parseListen } from "../local/listen.ts";
 import { keyWarning } from "../local/certificate.ts";
 import { dataFolder, postgresNames, runtimeNames, settled, type LocalOptions } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
-import { sendTo } from "../local/send.ts";
+import { readinessProblem } from "../local/send.ts";
 import { rateLimitProfiles } from "../http/rateLimits.ts";
 import { readLast, type LastResult } from "../backup/places.ts";
 import type { Running } from "../store/lock.ts";
@@ -123,12 +123,8 @@ async function status(_: Flags, command: Command): Promise<void> {
 
 /** Throws a Problem if a running service accepts no requests. */
 async function requireReady(running: Running): Promise<void> {
-  const request = { method: "GET", path: "/readyz", headers: { host: "localhost" }, body: undefined };
-  const { status: code, text } = await sendTo(running, request).catch((error: unknown) => ({
-    status: 0,
-    text: error instanceof Error ? error.message : "no answer",
-  }));
-  if (code !== 200) throw new Problem(`machines-service at ${running.url} is not ready: ${text}`);
+  const reason = await readinessProblem(running);
+  if (reason !== undefined) throw new Problem(`machines-service at ${running.url} is not ready: ${reason}`);
 }
 
 async function stop(_: Flags, command: Command): Promise<void> {

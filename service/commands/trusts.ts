@@ -96,12 +96,15 @@ function audienceOfRunning(folder: string): string {
   return new URL(url).origin;
 }
 
+/** A new id of a trust. */
+export const trustId = (): string => createIds(systemRandom()).accessToken().slice(-12).toLowerCase();
+
 async function add(_: AddFlags, command: Command): Promise<void> {
   const flags = command.optsWithGlobals<AddFlags>();
   const folder = dataFolder(flags.data);
   const claims = claimsOf(flags);
   const audience = flags.audience ?? audienceOfRunning(folder);
-  const id = createIds(systemRandom()).accessToken().slice(-12).toLowerCase();
+  const id = trustId();
   const { issuer, role, reusable } = flags;
   const name = flags.name ?? claims["repository"] ?? claims["project_path"] ?? issuer;
   await withStore(command, (store: Store) => {

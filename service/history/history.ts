@@ -8,7 +8,8 @@ import type { Bounds, EntryQuery, Method, RolloutDetail } from "./historyStore.t
 import { InMemory, InWorker, type Keeper } from "./keeper.ts";
 import type { Course, CourseQuery, Point } from "./points.ts";
 import type { Rollout, RolloutQuery } from "./rollouts.ts";
-import { reasonOf, SentHistory } from "./sharing.ts";
+import { reasonOf } from "../reasonOf.ts";
+import { SentHistory } from "./sharing.ts";
 
 export type { Bounds, EntryQuery, RolloutDetail } from "./historyStore.ts";
 export type { Rollout, RolloutQuery } from "./rollouts.ts";

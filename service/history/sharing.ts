@@ -1,5 +1,6 @@
 // The history of a service with several members: its leader sends what it has written to the database that they share, a moment later,
 // and every member reads it from there. So the next leader has it.
+import { reasonOf } from "../reasonOf.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HistoryPart, SharedHistory } from "../replication/log.ts";
 import { LogUnavailable } from "../replication/log.ts";
@@ -124,6 +125,3 @@ export class SentHistory {
     this.#isUnsure = false;
   }
 }
-
-/** Why something failed. */
-export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -7,7 +7,7 @@ import { Agent } from "undici";
 import { isSame } from "../crypto/isSame.ts";
 import { Draining } from "../runtime/draining.ts";
 import type { Networks } from "../runtime/networks.ts";
-import { believeProxy } from "../runtime/trustedProxies.ts";
+import { addressOfClient, believeProxy } from "../runtime/trustedProxies.ts";
 import { forwardedFrom } from "../requestAddress.ts";
 import { withResolvers } from "../withResolvers.ts";
 import { refuseConnections } from "./app.ts";
@@ -250,7 +250,7 @@ export class Front {
     taken.to = address;
     taken.attempt = new Attempt(response);
     const headers = forwardedHeaders(rawHeaders);
-    headers.push(clientHeader, this.#sayingOf(clientOf(request)));
+    headers.push(clientHeader, this.#sayingOf(addressOfClient(request)));
     try {
       const upgrade = upgradeOf(request) ? "websocket" : null;
       return await taken.attempt.send(this.#agent, { origin: address, path: url, method, headers, body, upgrade });
@@ -268,10 +268,6 @@ export class Front {
     for (const { request } of this.#forwarded) upgradeOf(request)?.socket.destroy();
   }
 }
-
-/** The address of a client, which may have asked another member. */
-const clientOf = (request: IncomingMessage & { readonly [forwardedFrom]?: string }): string =>
-  request[forwardedFrom] ?? request.socket.remoteAddress ?? "";
 
 /** Whether a request changes nothing, however often it is sent. */
 const canRepeat = ({ method }: IncomingMessage): boolean => method === "GET" || method === "HEAD";

@@ -2,7 +2,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import type { OwnService } from "../proxy/ownNames.ts";
-import type { ConnectionLimits } from "./connections.ts";
+import { hasBody, type ConnectionLimits } from "./connections.ts";
 import { answerUpgrade } from "./upgrades.ts";
 
 /** Answers by the routes of a server. */
@@ -32,7 +32,7 @@ export function throughProxy(
 /** Limits how long a client sends, and how long it does not read. The proxy has no such limits for Machines. */
 function limitTimes(request: IncomingMessage, response: ServerResponse, requestMs: number, unreadMs: number): void {
   const { socket } = request;
-  if (!request.complete) {
+  if (hasBody(request) && !request.complete) {
     const late = setTimeout(() => request.complete || socket.destroy(), requestMs).unref();
     response.once("close", () => clearTimeout(late));
   }

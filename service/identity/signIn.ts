@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import * as client from "openid-client";
 import type { Context } from "../context.ts";
+import { reasonOf } from "../reasonOf.ts";
 import { hasRole } from "../store/roles.ts";
 import { addToken } from "../store/tokens.ts";
 import { peopleOf, type People } from "../store/trusts.ts";
@@ -25,7 +26,7 @@ export interface SignInOptions {
 /** Requests to the provider end after so many seconds. */
 const timeoutSeconds = 10;
 /** ASSUMED: a person who signed in has to do so again after 12 hours, a working day. */
-export const signedInMs = 12 * 3600_000;
+const signedInMs = 12 * 3600_000;
 const longestName = 200;
 /** Claims that name a person, the best first. */
 const naming = ["email", "preferred_username", "name", "sub"];
@@ -128,8 +129,6 @@ class OpenIdSignIn implements SignIn {
   }
 }
 
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 function failureOf(error: unknown): SignInFailed {
   if (error instanceof SignInFailed) return error;
   const isOfNetwork = error instanceof TypeError || (error instanceof Error && error.name === "TimeoutError");
@@ -140,7 +139,7 @@ const isName = (value: unknown): value is string => typeof value === "string" &&
 
 /** A person's name, in one line. */
 function nameOf(claims: Readonly<Record<string, unknown>>): string {
-  const found = naming.map((claim) => claims[claim]).find(isName) ?? "somebody";
+  const found = naming.map((claim) => claims[claim]).find(isName) ?? "a person without a name";
   return found.slice(0, longestName).replaceAll(/[\p{Cc}\p{Cf}]/gu, " ");
 }
 

@@ -258,6 +258,14 @@ export function engineLost(context: Context, machine: MachineRow): void {
   if (starts) enter(context, stopped, "starting", { type: "start", source: "flyd" });
 }
 
+/** The engine of Machines that ran is lost: of all, or of one App. */
+export function enginesLost(context: Context, app?: string): void {
+  const ofApp = app === undefined ? "" : " AND app = ?";
+  const alive = `SELECT ${machineColumns} FROM machines WHERE state IN ('started', 'suspending', 'suspended')${ofApp}`;
+  for (const machine of context.store.all<MachineRow>(alive, ...(app === undefined ? [] : [app])))
+    engineLost(context, machine);
+}
+
 /** Number of recent restarts by the restart policy. */
 const retriesOf = (context: Context, { restarts, retried_from }: MachineRow): number =>
   context.clock.now() - retried_from < periods.retries ? restarts : 0;

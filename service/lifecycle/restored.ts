@@ -2,9 +2,9 @@
 // the backup had. What it did not have is reported, and never shown as if it were there.
 import { touch, type Context } from "../context.ts";
 import { isLeaving } from "../states/volumeStates.ts";
-import { machineColumns, type ClusterRow, type MachineRow, type VolumeRow } from "../store/rows.ts";
+import { type ClusterRow, type VolumeRow } from "../store/rows.ts";
 import * as clusters from "./clusters.ts";
-import { engineLost } from "./machines.ts";
+import { enginesLost } from "./machines.ts";
 import { removeSnapshot } from "./volumes.ts";
 
 /** What a backup had. */
@@ -22,8 +22,7 @@ export function takeRestored(context: Context, restored: Restored): void {
   if (context.runtime.volumeChanged) {
     // First: Machines wait for their volumes.
     takeVolumes(context, restored);
-    const alive = `SELECT ${machineColumns} FROM machines WHERE state IN ('started', 'suspending', 'suspended')`;
-    for (const machine of context.store.all<MachineRow>(alive)) engineLost(context, machine);
+    enginesLost(context);
   }
   if (context.postgres.archives) takeClusters(context, restored);
 }

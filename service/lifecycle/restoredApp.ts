@@ -3,9 +3,9 @@ import type { DatabaseSync } from "node:sqlite";
 import { touch, type Context } from "../context.ts";
 import { isLeaving } from "../states/volumeStates.ts";
 import { holderAgainst } from "./hostnames.ts";
-import { machineColumns, type AppRow, type HostnameRow, type MachineRow } from "../store/rows.ts";
+import { type AppRow, type HostnameRow } from "../store/rows.ts";
 import type { TimerKind } from "../time/timers.ts";
-import { engineLost } from "./machines.ts";
+import { enginesLost } from "./machines.ts";
 
 /** An App in the store of a backup. */
 export interface StoredApp {
@@ -130,8 +130,7 @@ function addTimers({ timers, clock }: Context, db: DatabaseSync, subjects: reado
 
 /** The engine has no containers of it. */
 function startAgain(context: Context, app: string): void {
-  const alive = `SELECT ${machineColumns} FROM machines WHERE app = ? AND state IN ('started', 'suspending', 'suspended')`;
-  for (const machine of context.store.all<MachineRow>(alive, app)) engineLost(context, machine);
+  enginesLost(context, app);
   for (const { id } of context.store.all<{ id: string }>("SELECT id FROM volumes WHERE app = ?", app))
     context.runtime.volumeChanged?.(id);
 }

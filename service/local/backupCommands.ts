@@ -6,14 +6,15 @@ import { backUp, wantedOf } from "../backup/backUp.ts";
 import { Catalogue, type Backup } from "../backup/contents.ts";
 import { lineageOf, placesOf, readRepository, type LastResult } from "../backup/places.ts";
 import { restoreAll, type RestoredAll } from "../backup/restore.ts";
-import { BackupError, Restic, type Repository } from "../backup/restic.ts";
+import { Restic, type Repository } from "../backup/restic.ts";
 import { backupRequest, type Done, type RestoredApp, type Task } from "../backup/route.ts";
 import { verify, type Verified } from "../backup/verify.ts";
 import { systemRandom } from "../ids.ts";
 import { ownCommand } from "../ownCommand.ts";
 import { lockData } from "../store/lock.ts";
 import { requireStore } from "../store/openForCommand.ts";
-import { repositoryOf, writeStore, type Opening } from "./backupOptions.ts";
+import { repositoryOf, writeStore, type Opening } from "./backupDraft.ts";
+import { problemOf } from "./backupProblem.ts";
 import { memberKeyOf } from "./commandStore.ts";
 import { findRunning } from "./daemon.ts";
 import { settled } from "./options.ts";
@@ -174,10 +175,6 @@ export async function restoreApp(selected: Selected, app: string, { id, at }: Wa
   });
   if (done?.kind === "restore an App") return done.restored;
   throw new Problem(`--app restores into the running service; start it first: ${ownCommand("start --detach", folder)}`);
-}
-
-function problemOf(error: unknown): never {
-  throw error instanceof BackupError ? new Problem(error.message) : error;
 }
 
 function asProblem<T>(work: () => T): T {

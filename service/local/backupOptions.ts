@@ -1,37 +1,12 @@
-// The options of backups, and what a backup takes of the data folder.
-import { execFile } from "node:child_process";
-import { copyFileSync, existsSync, rmSync } from "node:fs";
-import { basename, join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
-import { promisify } from "node:util";
+// The options of backups.
 import { Backups, policyOf } from "../backup/backups.ts";
-import { files } from "../backup/contents.ts";
-import { BackupError, type Repository } from "../backup/restic.ts";
-import { historyFile } from "../history/history.ts";
-import { accountFile } from "../runtime/acme/accountFile.ts";
-import { rootFile, rootKeyFile } from "../runtime/localAuthority.ts";
-import { exportStore } from "../store/transfer.ts";
-import { mainArguments } from "./entry.ts";
+import { repositoryOf, writeStore } from "./backupDraft.ts";
+import { problemOf } from "./backupProblem.ts";
 import { optionOf, type LocalOptions } from "./options.ts";
 import { periodOf } from "./period.ts";
 import { Problem } from "./problem.ts";
 
 const least = 60_000;
-
-/** How restic opens a repository. */
-export type Opening = Pick<
-  LocalOptions,
-  "restic" | "backupPassphraseFile" | "backupPassphraseCommand" | "backupEnvironment"
->;
-
-/** A repository with the options that open it. */
-export const repositoryOf = (at: string, options: Opening): Repository => ({
-  at,
-  restic: options.restic,
-  passphraseFile: options.backupPassphraseFile,
-  passphraseCommand: options.backupPassphraseCommand,
-  environmentFile: options.backupEnvironment,
-});
 
 /** The backups of a service that is about to start. Throws a Problem for the first option that is wrong. */
 export function backupsOf(options: LocalOptions, folder: string): Backups {
@@ -49,67 +24,6 @@ export function backupsOf(options: LocalOptions, folder: string): Backups {
       writeStore: (target, signal) => writeStore(folder, target, signal, store, keyFile),
     });
   } catch (error) {
-    throw error instanceof BackupError ? new Problem(error.message) : error;
-  }
-}
-
-/** Another process writes it, so that neither its processor time nor its memory delays the service. */
-export async function writeStore(
-  folder: string,
-  target: string,
-  signal: AbortSignal,
-  store?: string,
-  keyFile?: string,
-): Promise<void> {
-  const command = mainArguments("backup", "draft", target, "--data", folder);
-  // Others see the arguments of a process, and the URL may have a password.
-  const env = {
-    ...process.env,
-    ...(store === undefined ? {} : { MACHINES_SERVICE_STORE: store }),
-    ...(keyFile === undefined ? {} : { MACHINES_SERVICE_KEY_FILE: keyFile }),
-  };
-  try {
-    await promisify(execFile)(process.execPath, command, { env, signal });
-  } catch (error) {
-    signal.throwIfAborted();
-    const { stderr = "" } = error as { readonly stderr?: string };
-    throw new BackupError(
-      stderr
-        .trim()
-        .split("\n")
-        .at(-1)
-        ?.replace(/^machines-service: /, "") || String(error),
-    );
-  }
-}
-
-/** Writes the store of a data folder, as an export, and what is beside it, into another folder. */
-export async function writeDraft(
-  folder: string,
-  target: string,
-  address: { url: string; key: Uint8Array } | undefined,
-) {
-  const store = join(target, files.store);
-  rmSync(store, { force: true });
-  if (address === undefined) exportStore(folder, store);
-  else {
-    const { exportMoment } = await import("./storeTransfer.ts");
-    const moment = join(target, "moment");
-    // The last entry, although the clocks of the computers may differ.
-    await exportMoment(moment, address, Date.now() + 60_000);
-    exportStore(moment, store);
-    rmSync(moment, { recursive: true });
-  }
-  for (const file of [rootFile(folder), rootKeyFile(folder), accountFile(folder)])
-    if (existsSync(file)) copyFileSync(file, join(target, basename(file)));
-  const history = historyFile(folder);
-  if (!existsSync(history)) return;
-  const copy = join(target, files.history);
-  rmSync(copy, { force: true });
-  const db = new DatabaseSync(history, { readOnly: true });
-  try {
-    db.prepare("VACUUM INTO ?").run(copy);
-  } finally {
-    db.close();
+    return problemOf(error);
   }
 }

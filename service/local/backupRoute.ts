@@ -1,11 +1,10 @@
 // Lets the backups of a service begin, and commands ask for them.
+import { problemOf } from "./backupProblem.ts";
 import type { Backups } from "../backup/backups.ts";
-import { BackupError } from "../backup/restic.ts";
 import { addBackupRoute, type Done, type Task } from "../backup/route.ts";
 import type { Service } from "../service.ts";
 import { memberKeyOf } from "./commandStore.ts";
 import type { Plan } from "./plan.ts";
-import { Problem } from "./problem.ts";
 
 /** Begins the backups of a service that does not listen yet. Throws a Problem if its options are wrong. */
 export async function beginBackups(
@@ -17,7 +16,7 @@ export async function beginBackups(
     await backups.begin(service);
   } catch (error) {
     await service.close();
-    throw error instanceof BackupError ? new Problem(error.message) : error;
+    problemOf(error);
   }
 }
 

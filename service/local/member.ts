@@ -24,7 +24,8 @@ import { keepLog, usualBytes } from "../replication/snapshots.ts";
 import { Membership } from "../replication/membership.ts";
 import { untilAnswered } from "../replication/untilAnswered.ts";
 import { Networks } from "../runtime/networks.ts";
-import { createService, prepareFolder } from "../service.ts";
+import { createService } from "../service.ts";
+import { prepareFolder } from "../store/prepareFolder.ts";
 import { storeFile } from "../store/database.ts";
 import { clearRunning, lockData, writeRunning, type Held, type Running } from "../store/lock.ts";
 import { MemberCopy, schemaOfCopies, snapshotOf } from "../store/memberCopy.ts";
@@ -38,8 +39,9 @@ import { PastStores } from "./pastStores.ts";
 import { elsewhere, endLeft, followsOnly, isSomewhere, placeBytes, placeOf, readPlace, type Place } from "./place.ts";
 import type { Created, Plan } from "./plan.ts";
 import { Problem } from "./problem.ts";
-import { adminOf, backlog, listenForApi, onSignal, runningOf, urlOf, type Listening } from "./running.ts";
-import { openProxy } from "./reached.ts";
+import { backlog } from "../runtime/entrance.ts";
+import { adminOf, listenForApi, onSignal, runningOf, urlOf, type Listening } from "./running.ts";
+import { isPublic, openProxy } from "./reached.ts";
 import { joinStore, readStoreKey, requireFreeFolder } from "./sharedStore.ts";
 
 /** Exit code of a process that has lost its leadership: what it accepted last may not have happened. */
@@ -343,10 +345,9 @@ class MemberProcess {
     this.#stopRepeating();
     this.#front.leave();
     void this.#admin?.close(); // does not wait for its clients
-    const { open } = this.#plan.reached;
-    const isOpen = (open.addresses ?? open.sockets) !== undefined;
-    const draining = isOpen ? this.#created?.service.proxy?.drain(this.#plan.drainMs) : undefined;
-    await Promise.all([draining, this.#plan.backups.close()]);
+    const { options, sockets, drainMs, backups } = this.#plan;
+    const draining = isPublic(options, sockets) ? this.#created?.service.proxy?.drain(drainMs) : undefined;
+    await Promise.all([draining, backups.close()]);
     await this.#created?.service.close();
     await this.#past.close();
   }

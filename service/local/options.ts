@@ -1,6 +1,6 @@
 // Options of a service, and the same as arguments of `start`.
 import { resolve } from "node:path";
-import { isFolder } from "../backup/restic.ts";
+import { isFolder } from "../backup/isFolder.ts";
 import type { ConsoleMode } from "../console/sessions.ts";
 import { dataVariable, usualFolder } from "../ownCommand.ts";
 import type { DelayProfile } from "../time/delays.ts";

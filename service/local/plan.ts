@@ -9,10 +9,11 @@ import type * as Kubernetes from "../runtime/kubernetes/index.ts";
 import { isIssuerUrl } from "../identity/issuerKeys.ts";
 import { isResolver } from "../runtime/resolver.ts";
 import type { RuntimeFactory } from "../runtime/runtime.ts";
-import { createService, prepareFolder, type Service, type ServiceOptions } from "../service.ts";
+import { prepareFolder } from "../store/prepareFolder.ts";
+import { createService, type Service, type ServiceOptions } from "../service.ts";
 import { dataIdOf } from "../store/dataId.ts";
 import { readCertificate } from "./certificate.ts";
-import { clearPending, readPending, type Pending } from "../backup/restore.ts";
+import { clearPending, readPending, type Pending } from "../backup/pending.ts";
 import type { Backups } from "../backup/backups.ts";
 import { backupsOf } from "./backupOptions.ts";
 import { parseListen, type Address } from "./listen.ts";
@@ -22,7 +23,7 @@ import type { SignInFactory } from "../identity/person.ts";
 import { dataFolder, optionOf, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
 import { periodOf } from "./period.ts";
-import { reachedOf, type Reached } from "./reached.ts";
+import { isPublic, reachedOf, type Reached } from "./reached.ts";
 import { readRegions } from "./regionsFile.ts";
 import { noSockets, type Sockets } from "./sockets.ts";
 import { startTracing } from "./tracing.ts";
@@ -71,10 +72,10 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
     throw new Problem(
       `--admin needs an address that only this computer can reach, got ${JSON.stringify(options.admin)}`,
     );
-  const isPublic = options.public !== undefined || sockets.http.length > 0 || sockets.https.length > 0;
+  const [http, https] = isPublic(options, sockets) ? [80, 443] : [4281, 4282];
   const ports = {
-    http: portOf(options.http, "--http", isPublic ? 80 : 4281),
-    https: portOf(options.https, "--https", isPublic ? 443 : 4282),
+    http: portOf(options.http, "--http", http),
+    https: portOf(options.https, "--https", https),
   };
   const reached = reachedOf(options, sockets);
   const proxy = proxyOf(options);

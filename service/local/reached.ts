@@ -19,8 +19,13 @@ export interface Reached {
   readonly trusted: readonly string[] | undefined;
 }
 
+/** Whether other computers are to reach the proxy, by addresses or by sockets that were given. */
+export const isPublic = ({ public: addresses }: Pick<LocalOptions, "public">, { http, https }: Sockets): boolean =>
+  addresses !== undefined || http.length + https.length > 0;
+
 /** Checks the options. Throws a Problem for the first that is wrong. */
-export function reachedOf(options: LocalOptions, { http, https }: Sockets): Reached {
+export function reachedOf(options: LocalOptions, sockets: Sockets): Reached {
+  const { http, https } = sockets;
   const { public: addresses, hostname, appsDomain, runtime } = options;
   const wrong = addresses?.find((one) => isIP(one) === 0);
   if (wrong !== undefined)
@@ -36,12 +41,12 @@ export function reachedOf(options: LocalOptions, { http, https }: Sockets): Reac
   if (hasProxyProtocol && runtime !== "docker")
     throw new Problem("--proxy-protocol needs --runtime docker: other runtimes have no proxy of this service");
   const hasSockets = http.length + https.length > 0;
-  if ((addresses || hasSockets) && runtime !== "docker")
+  if (isPublic(options, sockets) && runtime !== "docker")
     throw new Problem(
       `${addresses ? "--public" : "the sockets http and https"} needs --runtime docker: other runtimes have no proxy of this service`,
     );
   for (const name of ["hostname", "appsDomain"] as const)
-    if (options[name] !== undefined && !addresses && !hasSockets)
+    if (options[name] !== undefined && !isPublic(options, sockets))
       throw new Problem(`${optionOf(name)} needs --public: without it, other computers do not reach the proxy`);
   return {
     trusted,

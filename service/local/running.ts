@@ -6,14 +6,12 @@ import { startAdmin, type Admin } from "../http/admin.ts";
 import type { Service } from "../service.ts";
 import type { Running } from "../store/lock.ts";
 import { Entrance, NotListening } from "../runtime/entrance.ts";
+import { portPart } from "../proxy/routes.ts";
 import { version } from "../version.ts";
 import { hostInUrl, listenProblem, parseListen } from "./listen.ts";
 import type { Plan } from "./plan.ts";
 import { Problem } from "./problem.ts";
 import { unitOf } from "./systemd.ts";
-
-/** Length of the system's queue of new connections. When it is full, clients wait a whole second. */
-export const backlog = 4096;
 
 /** The URL of a server that listens at the address of a plan. */
 export function urlOf({ tls, address }: Pick<Plan, "tls" | "address">, port: number): string {
@@ -87,12 +85,11 @@ export function runningOf(
   const mode = options.console ?? "read";
   const unit = unitOf(process.env);
   const { hostname, appsDomain } = names;
-  const at = (host: string): string => `https://${host}${proxy?.https === 443 ? "" : `:${proxy?.https}`}`;
   return {
     url,
     ...(proxy ? { proxy } : {}),
-    ...(proxy && hostname !== undefined ? { publicUrl: at(hostname) } : {}),
-    ...(proxy && appsDomain !== undefined ? { appsUrl: at(`<app>.${appsDomain}`) } : {}),
+    ...(proxy && hostname !== undefined ? { publicUrl: urlBy(hostname, proxy.https) } : {}),
+    ...(proxy && appsDomain !== undefined ? { appsUrl: urlBy(`<app>.${appsDomain}`, proxy.https) } : {}),
     pid: process.pid,
     data: folder,
     version,
@@ -104,6 +101,9 @@ export function runningOf(
     ...(tls ? { certificate: tls.cert } : {}),
   };
 }
+
+/** The URL of a name at the proxy. */
+const urlBy = (host: string, port: number): string => `https://${host}${portPart("https", port)}`;
 
 /** Starts the admin listener, if there is to be one. */
 export async function adminOf({ admin, options }: Plan, service: Service): Promise<Admin | undefined> {

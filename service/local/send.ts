@@ -25,6 +25,17 @@ export const trust = (certificate: string) => ({
   checkServerIdentity: () => undefined,
 });
 
+/** Why a running service accepts no requests; undefined if it does. */
+export async function readinessProblem(running: Running): Promise<string | undefined> {
+  const request = { method: "GET", path: "/readyz", headers: { host: "localhost" }, body: undefined };
+  try {
+    const { status, text } = await sendTo(running, request);
+    return status === 200 ? undefined : text;
+  } catch (error) {
+    return error instanceof Error ? error.message : "no answer";
+  }
+}
+
 /** Sends a request, and reads the whole answer. */
 export function sendTo({ url, certificate }: Running, { method, path, headers, body }: Sent): Promise<Received> {
   return new Promise((done, fail) => {

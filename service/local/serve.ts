@@ -49,18 +49,8 @@ async function serveAlone(plan: Plan): Promise<Running> {
   let proxyPorts: Running["proxy"];
   try {
     proxyPorts = await openProxy(plan, service);
-  } catch (error) {
-    await service.close();
-    throw error;
-  }
-  try {
     await service.app.ready();
     listening = await listenForApi(plan, service.app.server);
-  } catch (error) {
-    await service.close();
-    throw error;
-  }
-  try {
     admin = await adminOf(plan, service);
   } catch (error) {
     await service.close();

@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { readPending } from "../backup/restore.ts";
+import { readPending } from "../backup/pending.ts";
 import { historyFile, usualBounds } from "../history/history.ts";
 import { HistoryStore } from "../history/historyStore.ts";
 import { readUntil } from "../replication/catchUp.ts";
@@ -22,7 +22,7 @@ import {
 import { entryAt, firstMoment } from "../replication/moments.ts";
 import { logSchema } from "../replication/postgresLog.ts";
 import { LocalAuthority } from "../runtime/localAuthority.ts";
-import { prepareFolder } from "../service.ts";
+import { prepareFolder } from "../store/prepareFolder.ts";
 import { companionFiles, movedStore, requireWhole, schemaOf, storeFile } from "../store/database.ts";
 import { dataIdFile, dataIdOf } from "../store/dataId.ts";
 import { lockData } from "../store/lock.ts";

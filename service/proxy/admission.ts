@@ -1,11 +1,9 @@
 // Connections that a trusted load balancer passes on: before anything else, it says from which client, by the PROXY protocol.
 import type { Server as HttpServer } from "node:http";
 import type { Socket } from "node:net";
+import { endsOf } from "../runtime/ends.ts";
 import type { Networks } from "../runtime/networks.ts";
 import { readProxyHeader, type Source } from "./proxyProtocol.ts";
-
-const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
-  `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 
 /** Lets connections in as those of their clients. */
 export class Admission {

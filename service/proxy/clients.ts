@@ -4,16 +4,13 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { inSlices, refuseWith } from "../runtime/closing.ts";
+import { endsOf } from "../runtime/ends.ts";
 import type { Log } from "../runtime/runtime.ts";
 import { bytesOf, Crowd, type Client } from "./crowd.ts";
 import type { ProxyLimits } from "./limits.ts";
 
 /** Milliseconds between two warnings that there are too many. */
 const warnMs = 60_000;
-
-/** After its handshake a connection is another object with the same ends. */
-const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
-  `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 
 /** All connections of clients. */
 export class Clients {

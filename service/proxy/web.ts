@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import compression from "compression";
 import { headerChanges } from "../../api/answerHeaders.ts";
 import type { Networks } from "../runtime/networks.ts";
+import { isLoopback } from "../requestAddress.ts";
 import { addressOfClient, believeProxy, schemeOfClient } from "../runtime/trustedProxies.ts";
 import { answerOver } from "../runtime/answerOver.ts";
 import { codeOf } from "../runtime/errorCode.ts";
@@ -189,7 +190,9 @@ export class Web {
   #asked(request: IncomingMessage, scheme: Scheme): Asked {
     const { host = "" } = request.headers;
     const arrival = this.#host.arrivalOf(request.socket);
-    const isElsewhere = !arrival && nameIn(host)?.endsWith(".localhost") && !isHere(addressOfClient(request));
+    // ASSUMED: only from this computer an App answers at its name below `localhost`, so that other computers reach the Apps that have a
+    // hostname, and those below the domain of Apps.
+    const isElsewhere = !arrival && !isLoopback(addressOfClient(request)) && nameIn(host)?.endsWith(".localhost");
     const found = isElsewhere ? undefined : (arrival ?? this.#targets).hostOf(host);
     if (!found) return { status: 404, text: `no App has the host name ${JSON.stringify(host.slice(0, 200))}` };
     const { app, name, port: number } = found;
@@ -226,12 +229,6 @@ export class Web {
     return forward({ endpoint, agent, request, response, changes, head });
   }
 }
-
-/**
- * Whether a client is on this computer. ASSUMED: only from here an App answers at its name below `localhost`, so that other computers
- * reach the Apps that have a hostname, and those below the domain of Apps.
- */
-const isHere = (address: string): boolean => /^(?:::ffff:)?127\.|^::1$/.test(address);
 
 /** What a Machine has done wrong. */
 const reasonOf = ({ isInvalid, message }: BadAnswer): string =>

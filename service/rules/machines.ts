@@ -255,7 +255,8 @@ function update(input: Input<typeof rows.update>): Text {
     throw refuse(409, "aborted: machine version mismatch");
   requireSecrets(app, body.min_secrets_version);
   const accepted = accept(context, body.config);
-  const [oldVolume, newVolume] = [mountedIn(configOf(context, old))[0], mountedIn(accepted.config)[0]];
+  const before = configOf(context, old);
+  const [oldVolume, newVolume] = [mountedIn(before)[0], mountedIn(accepted.config)[0]];
   // ASSUMED: an update may add or remove the mount of a volume. The answer is 400 if it mounts another volume instead.
   if (oldVolume !== undefined && newVolume !== undefined && oldVolume !== newVolume) {
     throw refuse(
@@ -263,7 +264,7 @@ function update(input: Input<typeof rows.update>): Text {
       `invalid config.mounts[0].volume, got ${JSON.stringify(newVolume)}, the volume of a machine cannot be changed by update`,
     );
   }
-  const added = sizeOf(accepted.config).memoryMb - sizeOf(configOf(context, old)).memoryMb;
+  const added = sizeOf(accepted.config).memoryMb - sizeOf(before).memoryMb;
   requireQuota(context, app.org, app, { memory: added });
   if (!hasCapacityFor(context, old, accepted)) throw noCapacityOnHost();
   const volumes = volumesFor(context, app, mountedIn(accepted.config), old);

@@ -23,8 +23,8 @@ export const quotaText = (holder: string, kind: QuotaKind, most: number): string
   `the limit of ${holder} for ${words[kind][0]} is ${most}${words[kind][1]}`;
 
 /**
- * Refuses growth beyond a quota of the App, or of the organization. ASSUMED: what exceeds a quota is 422 `quota_exceeded`. Quotas are a
- * choice of whoever operates this service; the status 403 of the platform is about a region's memory alone.
+ * Refuses growth beyond a quota of the App, or of the organization. ASSUMED: a request that exceeds a quota is 422
+ * `quota_exceeded`. The operator of this service sets quotas; the status 403 of the platform is about a region's memory alone.
  */
 export function requireQuota(
   context: Context,

@@ -4,6 +4,7 @@ import type { IncomingMessage, Server as HttpServer, ServerResponse } from "node
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+import { endsOf } from "./ends.ts";
 
 // ASSUMED: a connection without a request is kept for a tenth of the time that a drain may take; a third of a second, as usual.
 const partForIdle = 10;
@@ -20,12 +21,11 @@ interface Connection {
   idle: NodeJS.Timeout | undefined;
 }
 
-const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
-  `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
-
 /** The connections of servers, which end together. */
 export class Draining {
   readonly #connections = new Map<string, Connection>();
+  /** The same, for each request. */
+  readonly #known = new WeakMap<Socket, Connection>();
   #idleMs: number | undefined;
 
   /** Knows the requests of a server. Its connections are those that {@link take} gets. */
@@ -46,6 +46,7 @@ export class Draining {
     if (known?.socket === socket) return;
     const connection: Connection = known ?? { socket, open: 0, newest: undefined, idle: undefined };
     connection.socket = socket;
+    this.#known.set(socket, connection);
     this.#connections.set(ends, connection);
     socket.once("close", () => {
       if (connection.socket !== socket || this.#connections.get(ends) !== connection) return;
@@ -74,7 +75,7 @@ export class Draining {
   }
 
   #begun(socket: Socket, response: ServerResponse | undefined): void {
-    const connection = this.#connections.get(endsOf(socket));
+    const connection = this.#known.get(socket);
     if (!connection) return;
     connection.open++;
     connection.newest = response;

@@ -1,5 +1,10 @@
 // Networks of addresses, as an operator names them.
+import { networkInterfaces } from "node:os";
 import { BlockList, isIP } from "node:net";
+
+/** The addresses of this computer. */
+export const ownAddresses = (): string[] =>
+  Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
 
 /** A network such as `10.0.0.0/8`, or a single address. */
 function partsOf(

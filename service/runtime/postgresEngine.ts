@@ -209,8 +209,6 @@ export interface ClusterArchives {
   stored(id: string, first: string): Promise<void>;
   /** Completes the log of changes until now. Undefined while the cluster has no server. */
   log(id: string): Promise<ClusterLog | undefined>;
-  /** Where the data of a cluster is put that is to begin with it: folders `base` and `wal`. */
-  restoredOf(id: string): string;
 }
 
 /** The log of changes of a cluster. */

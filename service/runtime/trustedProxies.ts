@@ -26,8 +26,8 @@ export function schemeOfClient(request: IncomingMessage): "http" | "https" {
 export const isSchemeSaid = (request: IncomingMessage): boolean => (request as Believed)[forwardedProto] !== undefined;
 
 /**
- * Takes note of what a trusted proxy says of a request, by `X-Forwarded-For` and `X-Forwarded-Proto`. The header `Forwarded` is not read:
- * a proxy that sets the one may pass on the other as its client has sent it.
+ * Reads the address and the scheme of the client that a trusted proxy gives in `X-Forwarded-For` and `X-Forwarded-Proto`. The header
+ * `Forwarded` is not read: a proxy that sets the one may pass on the other as its client has sent it.
  */
 export function believeProxy(request: IncomingMessage, trusted: Networks | undefined): void {
   const { socket, headers } = request;
@@ -52,7 +52,7 @@ function clientOf(nearest: string, said: readonly string[], trusted: Networks): 
   let client = nearest;
   for (const text of said.toReversed()) {
     const address = bareAddress(text);
-    // Beyond this nobody knows.
+    // An address that an untrusted client has sent may be false.
     if (address === undefined || !trusted.has(client)) break;
     client = address;
   }

@@ -3,7 +3,6 @@ import { X509Certificate } from "node:crypto";
 import { lookup } from "node:dns/promises";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
-import { networkInterfaces } from "node:os";
 import { connect, type TLSSocket } from "node:tls";
 import type { Option } from "commander";
 import { docsUrl } from "../../api/docsUrl.ts";
@@ -12,7 +11,8 @@ import { lastBackup } from "../local/backupText.ts";
 import { findRunning } from "../local/daemon.ts";
 import { periodOf } from "../local/period.ts";
 import { Problem } from "../local/problem.ts";
-import { sendTo } from "../local/send.ts";
+import { readinessProblem } from "../local/send.ts";
+import { ownAddresses } from "../runtime/networks.ts";
 import type { Running } from "../store/lock.ts";
 import { version } from "../version.ts";
 import { hasProgram, run, textIn } from "./computer.ts";
@@ -93,16 +93,11 @@ async function serviceFindings(running: Running | undefined, data: string, isUni
       ),
     ];
   const findings: Finding[] = [];
-  const answer = await sendTo(running, {
-    method: "GET",
-    path: "/readyz",
-    headers: { host: "localhost" },
-    body: undefined,
-  }).catch((error: unknown) => ({ status: 0, text: error instanceof Error ? error.message : "no answer" }));
+  const reason = await readinessProblem(running);
   findings.push(
-    answer.status === 200
+    reason === undefined
       ? ok("service", `It is ready at ${running.url} (pid ${running.pid})`)
-      : problem("service", `It is not ready: ${answer.text.slice(0, 200)}`, log),
+      : problem("service", `It is not ready: ${reason.slice(0, 200)}`, log),
   );
   if (running.version !== version)
     findings.push(
@@ -241,7 +236,7 @@ async function firewallFindings(http: string, https: string): Promise<Finding[]>
 
 /** Where a name leads; `record` is what the DNS needs. */
 async function nameFinding(hostname: string, record = hostname): Promise<Finding> {
-  const own = Object.values(networkInterfaces()).flatMap((list = []) => list.map(({ address }) => address));
+  const own = ownAddresses();
   const led = await lookup(hostname, { all: true }).catch(() => []);
   const [first] = led;
   if (!first)

@@ -34,7 +34,8 @@ export function settingsIn(text: string): Map<string, string> {
 
 /** A file in which these variables have these values. Other lines stay as they are. */
 export function withSettings(text: string, changes: ReadonlyMap<string, string>): string {
-  const open = new Map([...changes].filter(([name, value]) => settingsIn(text).get(name) !== value));
+  const before = settingsIn(text);
+  const open = new Map([...changes].filter(([name, value]) => before.get(name) !== value));
   if (open.size === 0) return text;
   const kept = text.split("\n").filter((line) => !open.has(assignment.exec(line)?.[1] ?? ""));
   while (kept.at(-1) === "") kept.pop();

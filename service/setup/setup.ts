@@ -7,6 +7,7 @@ import { mainArguments, mainFile } from "../local/entry.ts";
 import { findRunning } from "../local/daemon.ts";
 import { Problem } from "../local/problem.ts";
 import { findBinaries } from "../runtime/postgres/binaries.ts";
+import { hasV6 } from "../runtime/hasV6.ts";
 import { version } from "../version.ts";
 import { hasProgram, run, textIn, writeText, type Ended } from "./computer.ts";
 import { requireValid, variables, withDefaults } from "./options.ts";
@@ -64,13 +65,10 @@ export async function requireServer(): Promise<void> {
     );
 }
 
-/** Whether this computer speaks IPv6. */
-const hasV6 = (): boolean => (textIn("/proc/net/if_inet6") ?? "").trim() !== "";
-
 /** Compares the server with what is wanted. Changes nothing. */
 export async function planSetup({ given, options }: Wanted): Promise<SetupPlan> {
   const before = textIn(settingsFile) ?? settingsHead;
-  const settings = withDefaults(new Map([...settingsIn(before), ...given]), hasV6());
+  const settings = withDefaults(new Map([...settingsIn(before), ...given]), await hasV6());
   const start = await requireValid(settings, options);
   const listed = (name: keyof typeof variables): string[] =>
     (settings.get(variables[name]) ?? "").split(",").filter((one) => one !== "");
@@ -266,15 +264,10 @@ function socketsText({ listen, public: hosts, ports }: Installed): string {
 async function restartReason({ data }: Installed, isChanged: boolean): Promise<string | undefined> {
   if ((await systemctl("is-active", "--quiet", serviceUnit)).code !== 0) return "starts the service";
   if (isChanged) return "restarts the service";
-  const running = await runningVersion(data);
+  const running = findRunning(data)?.version;
   return running === version
     ? undefined
     : `restarts the service, which has version ${running ?? "unknown"}, with ${version}`;
-}
-
-/** The version of the running service; undefined if it does not say. */
-export async function runningVersion(data: string): Promise<string | undefined> {
-  return findRunning(data)?.version;
 }
 
 async function startService(): Promise<void> {

@@ -1,6 +1,6 @@
 // The units of systemd for the service of a server: the service, and the sockets that stay open while it is restarted.
 import { docsUrl } from "../../api/docsUrl.ts";
-import { parseListen } from "../local/listen.ts";
+import { hostInUrl, parseListen } from "../local/listen.ts";
 import { settingsFile } from "./settings.ts";
 
 /** Name of the service's unit. */
@@ -62,8 +62,7 @@ interface Socket {
   readonly addresses: readonly string[];
 }
 
-const at = (host: string, port: string | number): string =>
-  host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+const at = (host: string, port: string | number): string => `${hostInUrl(host)}:${port}`;
 
 function socketsOf({ listen, public: hosts, ports }: Installed): Socket[] {
   const { host, port } = parseListen(listen);

@@ -49,11 +49,12 @@ export interface ListedTrust {
 type Access = Pick<Store, "get" | "all" | "insert" | "run">;
 
 /** Adds a trust. */
-export function addTrust(store: Access, id: string, grant: TrustGrant, now: number): void {
+export function addTrust(store: Access, id: string, grant: TrustGrant, now: number, isOfPeople = false): void {
   const { slug, name, issuer, audience, claims, role, apps, network, isReusable } = grant;
   store.insert("trusts", {
     ...{ id, org: ensureOrg(store, slug).id, name, issuer, audience, claims: JSON.stringify(claims), role },
     ...{ network: network ?? null, of_apps: apps === undefined ? 0 : 1, is_reusable: isReusable ? 1 : 0 },
+    of_people: isOfPeople ? 1 : 0,
     created_at: now,
   });
   for (const app of apps ?? []) store.insert("trust_apps", { trust: id, app });
@@ -118,7 +119,7 @@ export interface People extends Pick<TrustGrant, "slug" | "name" | "role" | "app
   /** Their group at the provider; undefined for everyone who signs in there. */
   readonly group: string | undefined;
   readonly createdAt: number;
-  /** Null if nobody has signed in. */
+  /** Null before the first sign-in. */
   readonly usedAt: number | null;
   /** Names of the only Apps. */
   readonly appNames: readonly string[] | undefined;
@@ -133,8 +134,7 @@ export function addPeople(
 ): void {
   const claims: Claims = group === undefined ? {} : { group };
   const own = { ...grant, name: group ?? "everyone", issuer: "", audience: "", claims, isReusable: false };
-  addTrust(store, id, own, now);
-  store.run("UPDATE trusts SET of_people = 1 WHERE id = ?", id);
+  addTrust(store, id, own, now, true);
 }
 
 /** Everyone who may sign in, oldest first. Without those whose Apps are gone. */

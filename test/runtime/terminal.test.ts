@@ -46,7 +46,7 @@ describe.runIf(hasEngine && hasShells)("a terminal in a container", () => {
     // The other screen of the terminal, and the first page.
     await terminal.shows(/\x1b\[\?1049h[^]*\b23\r?\n/);
     terminal.resize(80, 11);
-    // A program that draws itself anew may drop keys that were typed meanwhile.
+    // A program that redraws its screen may drop keys that are typed meanwhile.
     await terminal.shows(/\b10\r?\n:/);
     terminal.type("G");
     await terminal.shows(/\b991\r?\n[^]*1000/);

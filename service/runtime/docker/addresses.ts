@@ -1,6 +1,6 @@
 // Addresses that are not on the internet: of this computer, of private networks, or of no one.
+import { ownAddresses } from "../networks.ts";
 import { BlockList, isIP } from "node:net";
-import { networkInterfaces } from "node:os";
 
 /** The IPv4 networks that are not on the internet. 169.254.0.0/16 has the metadata of virtual machines in clouds. */
 export const privateNetworks: readonly string[] = [
@@ -32,8 +32,7 @@ function blockListOf(networks: readonly string[]): BlockList {
 
 /** Whether an IP address is on the internet, and not one of this computer. */
 export function isPublic(address: string): boolean {
-  const own = Object.values(networkInterfaces()).flatMap((all = []) => all.map((one) => one.address));
-  if (own.includes(address)) return false;
+  if (ownAddresses().includes(address)) return false;
   if (isIP(address) === 4) return !privateV4.check(address);
   return isIP(address) === 6 && publicV6.check(address, "ipv6") && !privateV6.check(address, "ipv6");
 }

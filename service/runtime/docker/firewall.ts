@@ -5,6 +5,7 @@ import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { isIPv4 } from "node:net";
 import { hostname, release } from "node:os";
+import { hasV6 } from "../hasV6.ts";
 import type { RuntimeHost } from "../runtime.ts";
 import { bridgePrefix, networkOptions } from "./bridges.ts";
 import { labels } from "./container.ts";
@@ -208,10 +209,6 @@ async function hook(table: string, from: string, chain: string): Promise<void> {
   if (await succeeds(run(table, [...patience, "-C", from, "-j", chain]))) return;
   await run(table, [...patience, "-I", from, "1", "-j", chain]);
 }
-
-/** Whether this computer speaks IPv6. */
-const hasV6 = async (): Promise<boolean> =>
-  (await readFile("/proc/net/if_inet6", "utf8").catch(() => "")).trim() !== "";
 
 /** The resolvers that engines give to containers. */
 async function nameservers(): Promise<string[]> {

@@ -1,5 +1,5 @@
 // The Docker runtime for a service: `createService({ runtime: await dockerRuntime() })`.
-import { networkInterfaces } from "node:os";
+import { ownAddresses } from "../networks.ts";
 import type { RuntimeFactory, VolumeArchives } from "../runtime.ts";
 import { Reconciler } from "../reconciler/reconciler.ts";
 import { isNetwork } from "./addresses.ts";
@@ -47,8 +47,7 @@ export async function machinesReach(): Promise<string | undefined> {
     .catch(() => undefined)) as BridgeNetwork | undefined;
   const gateway = bridge?.IPAM?.Config?.[0]?.Gateway;
   // An engine in a virtual machine has an address that only the containers have.
-  const own = Object.values(networkInterfaces()).flatMap((addresses = []) => addresses.map(({ address }) => address));
-  return own.find((address) => address === gateway);
+  return ownAddresses().find((address) => address === gateway);
 }
 
 interface BridgeNetwork {

@@ -1,7 +1,7 @@
 // The ways of the service into the databases of a server.
 import pg from "pg";
 import { ChangeRefused } from "../postgresEngine.ts";
-import { reasonOf } from "./postgresError.ts";
+import { reasonOf } from "../../reasonOf.ts";
 import { sessions, type Session } from "./sessions.ts";
 import { superuser, systemDatabases, visitor } from "./settings.ts";
 

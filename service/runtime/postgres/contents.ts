@@ -8,7 +8,7 @@ import {
 } from "../postgresEngine.ts";
 import { databasesOf, inDatabase, type Access } from "./access.ts";
 import { codeOf } from "../errorCode.ts";
-import { reasonOf } from "./postgresError.ts";
+import { reasonOf } from "../../reasonOf.ts";
 import { owner } from "./sessions.ts";
 import { systemRoles, usersOf } from "./users.ts";
 

@@ -37,7 +37,8 @@ import { endMoved } from "./moved.ts";
 import { pathsOf, type Paths } from "./paths.ts";
 import type { PoolerProgram } from "./pooler.ts";
 import { Poolers } from "./poolers.ts";
-import { isLost, isRefusal, PostgresError, reasonOf } from "./postgresError.ts";
+import { reasonOf } from "../../reasonOf.ts";
+import { isLost, isRefusal, PostgresError } from "./postgresError.ts";
 import * as queries from "./queries.ts";
 import { endRecovery } from "./recovery.ts";
 import type { Session } from "./sessions.ts";
@@ -558,7 +559,6 @@ export class EmbeddedPostgres implements PostgresEngine {
       const ready = this.#ready.get(id);
       return ready && this.#with(ready, (client) => this.#logOf(id, client));
     },
-    restoredOf: (id) => this.#pathsOf(id).restored,
   };
 
   /** Completes the log of a cluster, unless nothing has changed since it was last completed: each time takes a whole file. */

@@ -1,4 +1,5 @@
 // Errors of the engines that run real servers.
+import { reasonOf } from "../../reasonOf.ts";
 import pg from "pg";
 import { codeOf } from "../errorCode.ts";
 import { ChangeRefused } from "../postgresEngine.ts";
@@ -10,9 +11,6 @@ export class PostgresError extends Error {
 
 /** A server was ended by a signal, or by its computer. */
 export class ServerKilled extends PostgresError {}
-
-/** The reason of a failure, for the log. */
-export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 // Classes of codes for what passes by itself: a broken connection, missing resources, a server that ends, and faults of it.
 const passing = ["08", "53", "57", "58", "XX"];

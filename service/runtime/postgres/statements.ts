@@ -3,7 +3,7 @@
 import pg from "pg";
 import { StatementFailed, type Relation, type Statement, type StatementAnswer } from "../postgresEngine.ts";
 import { asSuperuser, type Connect } from "./access.ts";
-import { reasonOf } from "./postgresError.ts";
+import { reasonOf } from "../../reasonOf.ts";
 import { ownMark } from "./queries.ts";
 import type { Session } from "./sessions.ts";
 import { StatementQuery } from "./statementQuery.ts";

@@ -1,7 +1,8 @@
 // The users of a server, and their roles.
 import pg from "pg";
 import { asSuperuser, inDatabase, type Access, type Connect } from "./access.ts";
-import { isLost, reasonOf } from "./postgresError.ts";
+import { reasonOf } from "../../reasonOf.ts";
+import { isLost } from "./postgresError.ts";
 import { verifierFor } from "./scram.ts";
 import { groupOf, owner } from "./sessions.ts";
 import { superuser, systemDatabases, visitor } from "./settings.ts";

@@ -104,7 +104,7 @@ export interface FrozenVolumes {
    * @throws Impossible if the volume is missing.
    */
   readonly freeze: (volume: VolumeSubject) => Promise<string>;
-  /** Uses the contents of what `freeze` has returned. */
+  /** Reads the contents of the volume or snapshot with this id, which `freeze` has returned. */
   readonly read: (frozen: string, use: (archive: Readable) => Promise<void>) => Promise<void>;
   /** Creates a volume or snapshot with the contents of an archive. */
   readonly write: (id: string, archive: Readable, signal: AbortSignal) => Promise<void>;

@@ -8,7 +8,7 @@ import { catchUp, FollowedHistory, SentHistory } from "../../../service/history/
 import type { SharedHistory } from "../../../service/replication/log.ts";
 import { LogUnavailable } from "../../../service/replication/log.ts";
 import { MemoryLog } from "../../../service/replication/memoryLog.ts";
-import { prepareFolder } from "../../../service/service.ts";
+import { prepareFolder } from "../../../service/store/prepareFolder.ts";
 import { withResolvers } from "../../../service/withResolvers.ts";
 import { folder } from "../command.ts";
 import { callOf, historyOf, leaderOf, serviceOn, type Member } from "./processes.ts";

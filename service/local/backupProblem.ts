@@ -1,0 +1,7 @@
+import { BackupError } from "../backup/restic.ts";
+import { Problem } from "./problem.ts";
+
+/** Throws an error of backups as a Problem, and others as they are. */
+export function problemOf(error: unknown): never {
+  throw error instanceof BackupError ? new Problem(error.message) : error;
+}
