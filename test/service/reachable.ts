@@ -108,11 +108,16 @@ export async function get(url: string, named = "any.example", options: object = 
   }
 }
 
-/** Sends a line by a connection, and returns all that comes back until the line has. */
+/** Sends a line by a connection, and returns all that comes back until the line has. Rejects if the connection is closed. */
 export async function echoed(socket: Socket): Promise<string> {
+  const closed = new AbortController();
+  const close = (): void => closed.abort(new Error("the connection was closed"));
+  if (socket.destroyed) close();
+  socket.once("close", close);
   socket.write("hello\n");
   let text = "";
-  while (!text.endsWith("hello\n")) text += String((await once(socket, "data"))[0]);
+  while (!text.endsWith("hello\n")) text += String((await once(socket, "data", closed))[0]);
+  socket.off("close", close);
   return text;
 }
 
