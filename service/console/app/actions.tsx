@@ -1,9 +1,10 @@
 // Changes of a Machine, each after a confirmation that names it. They need `--console write`.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { Role } from "../../store/roles.ts";
 import { ChangeDialog } from "./change.tsx";
 import { keepFocus } from "./dialog.tsx";
-import { send, who } from "./live.ts";
+import { may, send } from "./live.ts";
 
 interface Action {
   readonly name: string;
@@ -12,6 +13,8 @@ interface Action {
   readonly path: string;
   readonly isFor: (state: string, isCordoned: boolean) => boolean;
   readonly isGrave?: true;
+  /** The role that it needs. Default: `operate`. */
+  readonly needs?: Role;
 }
 
 const isRunning = (state: string): boolean => state === "started";
@@ -47,6 +50,7 @@ const actions: readonly Action[] = [
     path: "?force=true",
     isFor: (state) => !["destroyed", "destroying"].includes(state),
     isGrave: true,
+    needs: "deploy",
   },
 ];
 
@@ -63,15 +67,14 @@ export function Actions({
   readonly name: string;
   readonly state: string;
   readonly isCordoned: boolean;
-}): JSX.Element | null {
+}): JSX.Element {
   const [asked, ask] = useState<Action>();
   // The button that was used goes when the Machine enters its next state.
   useEffect(keepFocus, [state, isCordoned]);
-  if (!who.value?.canWrite) return null;
   return (
     <>
       {actions
-        .filter(({ isFor }) => isFor(state, isCordoned))
+        .filter(({ isFor, needs = "operate" }) => may(needs) && isFor(state, isCordoned))
         .map((action) => (
           <button
             key={action.name}

@@ -300,6 +300,7 @@ function Secrets({ app, view: { secrets, secretKeys } }: Parts): JSX.Element {
                   <Reveal
                     at={`apps/${encodeURIComponent(app)}/secrets/${encodeURIComponent(secret.name)}`}
                     what={`Secret ${secret.name}`}
+                    needs="own"
                   />
                   <AsCode type="Secret" id={`${app}/${secret.name}`} />
                 </td>

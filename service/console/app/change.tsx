@@ -2,7 +2,8 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Dialog } from "./dialog.tsx";
-import { problemOf, who } from "./live.ts";
+import type { Role } from "../../store/roles.ts";
+import { mayInOrganization, problemOf } from "./live.ts";
 import { Alert } from "./parts.tsx";
 
 /** A value that the dialog asks for. */
@@ -29,6 +30,8 @@ interface ChangeProps {
   readonly fields?: readonly Field[];
   /** What has to be typed, for what cannot be undone. */
   readonly typed?: string;
+  /** The role that it needs. Default: `deploy`. */
+  readonly needs?: Role;
   /** Why it cannot be done now. */
   readonly isDisabled?: boolean;
   /** Does it. What it returns is shown; without anything the dialog closes. */
@@ -36,11 +39,11 @@ interface ChangeProps {
   readonly children: ComponentChildren;
 }
 
-/** The button and its dialog; nothing for a session that only reads. */
+/** The button and its dialog; nothing for a session that may not use it. */
 export function Change(props: ChangeProps): JSX.Element | null {
-  const { name, of = "", typed, isDisabled = false } = props;
+  const { name, of = "", typed, isDisabled = false, needs = "deploy" } = props;
   const [isOpen, open] = useState(false);
-  if (!who.value?.canWrite || who.value.apps !== null) return null;
+  if (!mayInOrganization(needs)) return null;
   return (
     <>
       <button

@@ -158,6 +158,7 @@ export function UserChanges({
 export const BackUp = ({ of, isRunning }: { readonly of: Changed; readonly isRunning: boolean }): JSX.Element => (
   <Change
     name="Take a backup"
+    needs="operate"
     fields={[{ name: "type", label: "Type", from: ["full", "incr", "diff"] }]}
     isDisabled={isRunning}
     act={({ type }) => silently(() => send("POST", at(of, "backups"), { type }))}

@@ -6,7 +6,7 @@ import { queryOf, setQuery, to } from "./address.ts";
 import { BackUp, CreateDatabase, CreateUser, DeleteDatabase, Fork, Restore, UserChanges } from "./clusterChanges.tsx";
 import { AsCode } from "./code.tsx";
 import { Connection, Select } from "./connection.tsx";
-import { useLive, who } from "./live.ts";
+import { may, useLive } from "./live.ts";
 import { Empty, Facts, Id, NoView, Section, State, Table, Tabs, Time } from "./parts.tsx";
 import { Reveal } from "./reveal.tsx";
 import { ClusterCharts } from "./usage.tsx";
@@ -69,11 +69,11 @@ function Inside({ id, view: { isReal, databases, users } }: { readonly id: strin
         for real servers.
       </Empty>
     );
-  if (!who.value?.canWrite)
+  if (!may("deploy"))
     return (
       <Empty>
         Tables and queries show what only those may see who have a password. They need a console that was started with
-        --console write, and a token that may write.
+        --console write, and a token with the role deploy.
       </Empty>
     );
   const database = queryOf("database") || databases?.[0]?.name;
@@ -132,6 +132,7 @@ function Contents({ id, view }: { readonly id: string; readonly view: View }): J
                   <Reveal
                     at={`clusters/${encodeURIComponent(id)}/users/${encodeURIComponent(username)}`}
                     what={`Password of ${username}`}
+                    needs="deploy"
                   />
                   <AsCode type="PostgresUser" id={`${id}/user/${username}`} />
                   <UserChanges of={of} user={username} role={role} />

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { ClusterView } from "../cluster.ts";
-import { send, who } from "./live.ts";
+import { mayInOrganization, send } from "./live.ts";
 import { Code, Empty, Facts, Id, Section, copy, say } from "./parts.tsx";
 
 const hidden = "••••••••";
@@ -25,7 +25,7 @@ export function Connection({ id, view }: { readonly id: string; readonly view: C
     const { value } = await send<{ readonly value: string }>("POST", path);
     await copy(uri(value));
   };
-  const mayReveal = who.value?.canWrite === true && who.value.apps === null;
+  const mayReveal = mayInOrganization("deploy");
   return (
     <Section title="Connection">
       {!isReal && (

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import type { LinesView, MachineView } from "../machine.ts";
 import { to } from "./address.ts";
 import { AsCode } from "./code.tsx";
-import { useLive, who } from "./live.ts";
+import { may, useLive } from "./live.ts";
 import { Id, Section, Sentence, Time } from "./parts.tsx";
 import { Compared } from "./versions.tsx";
 
@@ -68,9 +68,9 @@ export function FailurePanel({
       <ul>
         {kind !== "critical" && kind !== "looping" && (
           <li>
-            {who.value?.canWrite
+            {may("operate")
               ? "Start it, with the button above."
-              : "Start it with the next update of its program. The buttons of this page need --console write, and a token that may write."}
+              : "Start it with the next update of its program. The buttons of this page need --console write, and a token with the role operate."}
           </li>
         )}
         {canLog && (

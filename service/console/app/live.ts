@@ -1,6 +1,7 @@
 // Reads from the service, and reads again when the service says that something has changed.
 import { computed, effect, signal, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
+import { hasRole, type Role } from "../../store/roles.ts";
 import type { Fresh, SessionView, Topic } from "../types.ts";
 import { ask } from "./session.ts";
 import { openStream } from "./stream.ts";
@@ -205,6 +206,15 @@ function refreshAll(topics: readonly Topic[]): void {
   const changed = new Set(topics);
   for (const reading of readings) if (reading.topics.some((topic) => changed.has(topic))) reading.refresh();
 }
+
+/** Whether the session may do what needs a role. Buttons that it may not use are not shown. */
+export const may = (needed: Role): boolean => {
+  const session = who.value;
+  return session?.canWrite === true && hasRole(session.role, needed);
+};
+
+/** The same for what belongs to no App, as clusters do. */
+export const mayInOrganization = (needed: Role): boolean => may(needed) && who.value?.apps === null;
 
 /** Finds out who uses the page. */
 export async function checkSession(): Promise<void> {

@@ -7,7 +7,7 @@ import { queryOf, to } from "./address.ts";
 import { Actions } from "./actions.tsx";
 import { AsCode } from "./code.tsx";
 import { FailurePanel } from "./failure.tsx";
-import { now, useLive, who } from "./live.ts";
+import { may, now, useLive } from "./live.ts";
 import { Logs } from "./logs.tsx";
 import { Empty, Facts, Id, NoView, Problem, Section, State, Table, Tabs, Time } from "./parts.tsx";
 import { MachineRollouts } from "./rollouts.tsx";
@@ -123,7 +123,7 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
           ["logs", "Logs"],
           ["usage", "Usage"],
           ["inside", "Processes and memory"],
-          ...(who.value?.canWrite ? ([["terminal", "Terminal"]] as const) : []),
+          ...(may("operate") ? ([["terminal", "Terminal"]] as const) : []),
         ]}
       />
       {view === "events" && <Events view={data} />}
@@ -132,12 +132,12 @@ export function MachinePage({ app, id }: { readonly app: string; readonly id: st
       {view === "logs" && <Logs app={app} machine={id} isReal={canLog} />}
       {view === "usage" && <MachineCharts at={at} topic={`machine:${app}/${id}`} />}
       {view === "inside" && <Inside at={at} app={app} id={id} state={state} />}
-      {view === "terminal" && !who.value?.canWrite && (
+      {view === "terminal" && !may("operate") && (
         <Empty>
-          The terminal needs a console that was started with --console write, and a token that may do more than read.
+          The terminal needs a console that was started with --console write, and a token with the role operate.
         </Empty>
       )}
-      {view === "terminal" && who.value?.canWrite && (
+      {view === "terminal" && may("operate") && (
         <Suspense fallback={<p class="faint">Loading …</p>}>
           <Terminal app={app} id={id} state={state} isReal={data.hasTerminals} />
         </Suspense>

@@ -68,6 +68,14 @@ function Theme(): JSX.Element {
   );
 }
 
+/** What a session may do whose console was started with `--console write`. */
+const mayDo = {
+  read: "read-only",
+  operate: "may operate Machines",
+  deploy: "may change Machines",
+  own: "may change Machines",
+} as const;
+
 function applyTheme(): void {
   const chosen = localStorage.getItem("theme");
   document.documentElement.dataset["theme"] = themes.find((theme) => theme === chosen) ?? "auto";
@@ -93,7 +101,7 @@ function Page(): JSX.Element {
   }, [path, stage]);
   if (user === undefined) return <p class="faint">Connecting …</p>;
   if (user === null) return <SignIn />;
-  const { organization, canWrite, runtime, isOperator } = user;
+  const { organization, canWrite, role, runtime, isOperator } = user;
   return (
     <>
       <a
@@ -121,7 +129,7 @@ function Page(): JSX.Element {
           {isLive.value ? "live" : "connecting …"}
         </span>
         <span class="faint">{runtime}</span>
-        <span class="faint">{canWrite ? "may change Machines" : "read-only"}</span>
+        <span class="faint">{canWrite ? mayDo[role] : "read-only"}</span>
         <Theme />
         <button
           type="button"
