@@ -2,7 +2,8 @@
 import { exposureOf, type Config } from "./config.ts";
 import { createApi, type Api } from "./api.ts";
 import type { ClientParts } from "./handler.ts";
-import { systemClock } from "./clock.ts";
+import { systemClock, type Deadline } from "./clock.ts";
+import { MachinesError } from "./errors.ts";
 import { identityTokens } from "./identity.ts";
 import { startLocal, type LocalAccess } from "./localService.ts";
 import { newConnection, type Connection } from "./session.ts";
@@ -36,10 +37,30 @@ export function newClient(config: Config, warn: (message: string) => void): Api 
   return createApi(known.parts, known.connection);
 }
 
+/** Waits for a token no longer than the request may take, which needs it. Others may still wait for it. */
+async function within(deadline: Deadline | undefined, endpoint: string, token: Promise<string>): Promise<string> {
+  if (deadline === undefined || deadline.at === Infinity) return token;
+  const { at, allowed, signal, advice = "The next up continues from here." } = deadline;
+  const done = new AbortController();
+  const signals = signal ? [done.signal, signal] : [done.signal];
+  const late = systemClock.sleep(at - systemClock.now(), AbortSignal.any(signals)).then(() => {
+    const what = `the time limit of ${allowed} ended before this workflow was signed in at ${endpoint}`;
+    throw new MachinesError("wait-timeout", `${what}. ${advice}`);
+  });
+  try {
+    return await Promise.race([token, late]);
+  } finally {
+    done.abort();
+  }
+}
+
 function connector({ endpoint, token, identity }: Config, transport: Transport): ClientParts["connect"] {
   if (token === undefined && identity !== undefined) {
     const current = identityTokens({ endpoint, source: identity, env: process.env, clock: systemClock, transport });
-    return async () => ({ url: endpoint, token: await current() });
+    return async ({ deadline, refused } = {}) => ({
+      url: endpoint,
+      token: await within(deadline, endpoint, current(refused)),
+    });
   }
   if (endpoint !== "local") return () => Promise.resolve({ url: endpoint, token: token ?? "" });
   let running: Promise<LocalAccess> | undefined;

@@ -4,11 +4,19 @@ import type { Clock, Deadline } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Sent, Transport } from "./transport.ts";
 
+/** What a request needs of its connection. */
+export interface Need {
+  /** No request waits longer for a token. */
+  readonly deadline?: Deadline;
+  /** A token that the service did not accept; another one is given, where one can be had. */
+  readonly refused?: string;
+}
+
 /** The parts of a client. */
 export interface ClientParts {
   readonly config: Config;
-  /** Base URL and token. Called before the first request is sent, so that `local` starts only when it is needed. */
-  readonly connect: () => Promise<{ readonly url: string; readonly token: string }>;
+  /** Base URL and token. Called before a request is sent, so that `local` starts only when it is needed. */
+  readonly connect: (need?: Need) => Promise<{ readonly url: string; readonly token: string }>;
   readonly transport: Transport;
   readonly clock: Clock;
   /** Called once per request sent; for counting and for the log. It never gets headers or bodies. */

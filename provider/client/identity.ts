@@ -122,10 +122,10 @@ async function exchanged(options: IdentityOptions): Promise<string> {
   );
 }
 
-/** Gives the token of the run, and another one before it ends. */
-export function identityTokens(options: IdentityOptions): () => Promise<string> {
+/** Gives the token of the run, and another one before it ends, or if the service `refused` it. */
+export function identityTokens(options: IdentityOptions): (refused?: string) => Promise<string> {
   const { clock } = options;
-  let current: { readonly token: Promise<string>; readonly at: number } | undefined;
+  let current: { readonly token: Promise<string>; readonly at: number; value?: string } | undefined;
   const withRetries = async (): Promise<string> => {
     for (let tries = 0; ; tries++)
       try {
@@ -141,7 +141,8 @@ export function identityTokens(options: IdentityOptions): () => Promise<string> 
         await clock.sleep(pause);
       }
   };
-  return () => {
+  return (refused) => {
+    if (refused !== undefined && current?.value === refused) current = undefined;
     const before = current;
     if (before && clock.now() - before.at < renewedMs) return before.token;
     const at = clock.now();
@@ -151,7 +152,12 @@ export function identityTokens(options: IdentityOptions): () => Promise<string> 
       current = undefined;
       throw error;
     });
-    current = { token, at };
+    const made: NonNullable<typeof current> = { token, at };
+    current = made;
+    void token.then(
+      (value) => (made.value = value),
+      () => {},
+    );
     return token;
   };
 }

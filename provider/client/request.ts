@@ -13,6 +13,7 @@ import { updateHeader } from "./update.ts";
 import { noteRollouts } from "./rollouts.ts";
 import { withParsing } from "./parse.ts";
 import { withRateLimit } from "./rateLimiter.ts";
+import { bearer, withAcceptedToken } from "./acceptedToken.ts";
 import { withRetries } from "./retry.ts";
 import { send } from "./send.ts";
 import type { Session } from "./session.ts";
@@ -35,7 +36,10 @@ export const handlers = (parts: ClientParts, session: Session): Handler<unknown>
             session,
             noteOutcomes(
               session.circuitBreaker,
-              noteRollouts(session, withRateLimit(session.rateLimiter, parts.clock, send(parts))),
+              noteRollouts(
+                session,
+                withRateLimit(session.rateLimiter, parts.clock, withAcceptedToken(parts, send(parts))),
+              ),
             ),
           ),
         ),
@@ -52,7 +56,7 @@ export async function call(
   args: Readonly<Record<string, unknown>>,
   { deadline, countRequest }: { readonly deadline: Deadline; readonly countRequest: () => void },
 ): Promise<unknown> {
-  const { url, token } = await connect();
+  const { url, token } = await connect({ deadline });
   const path = pathOf(operation, args);
   const body = bodyOf(operation, args);
   return handle({
@@ -113,7 +117,7 @@ function headersOf(
     );
   return {
     accept: "application/json",
-    authorization: `Bearer ${token}`,
+    authorization: bearer(token),
     "user-agent": "pulumi-machines",
     ...askerHeader(),
     ...updateHeader(),

@@ -1,7 +1,11 @@
 // A run of CI signs in with the identity token of its workflow, and renews its token in time.
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect, test, vi } from "vitest";
 import { identityTokens, type IdentitySource } from "../../provider/client/identity.ts";
 import { createClient } from "../../provider/client/index.ts";
+import { apiOf } from "../../provider/client/publicClient.ts";
 import { httpTransport, type Outcome, type Sent } from "../../provider/client/transport.ts";
 import { ManualClock } from "../../service/index.ts";
 import { addTrust, type TrustGrant } from "../../service/store/trusts.ts";
@@ -125,4 +129,46 @@ test("a client without a token signs in by itself in a workflow", async () => {
   expect(await client.apps.get({ appName: "web" })).toMatchObject({ name: "web" });
   vi.stubEnv("MACHINES_IDENTITY", "off");
   expect(() => createClient({ endpoint: url })).toThrow("no access token");
+});
+
+/** A client that signs in by the variables of GitHub Actions. */
+function clientOf(url: string, env: Readonly<Record<string, string>>) {
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+  afterThisTest(() => void vi.unstubAllEnvs());
+  return createClient({ endpoint: url });
+}
+
+test("a token that the service no longer knows is replaced, and no request is doubled or lost", async () => {
+  const { url, actions, service, serviceClock, call } = await withWorkflow();
+  const client = clientOf(url, actions.env);
+  await client.apps.get({ appName: "web" });
+  const { store } = service.context;
+  await store.write(() => store.run("DELETE FROM tokens WHERE trust IS NOT NULL"));
+  // The service looks a token up again after a second.
+  serviceClock.advance(1000);
+  const [made] = await Promise.all([
+    client.machines.create({ appName: "web", body: { config: { image: "nginx" } } }),
+    client.apps.get({ appName: "web" }),
+    client.apps.get({ appName: "web" }),
+  ]);
+  expect((await call("GET", "/apps/web/machines")).body).toMatchObject([{ id: made.id }]);
+  // One for all of them.
+  expect(actions.audiences).toEqual([url, url]);
+  await store.write(() => store.run("DELETE FROM trusts"));
+  serviceClock.advance(1000);
+  await expect(client.apps.get({ appName: "web" })).rejects.toThrow(/refuses the identity token of this workflow/);
+});
+
+test("a sign-in without an answer ends with the time limit of the request", async () => {
+  const { url, actions } = await withWorkflow();
+  const silent = createServer(() => {});
+  silent.listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  afterThisTest(() => (silent.closeAllConnections(), void silent.close()));
+  const to = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/?api-version=2.0`;
+  const client = clientOf(url, { ...actions.env, ACTIONS_ID_TOKEN_REQUEST_URL: to });
+  const limited = apiOf(client).within({ at: Date.now() + 100, allowed: "100ms" });
+  await expect(limited.apps.get({ appName: "web" })).rejects.toThrow(
+    `the time limit of 100ms ended before this workflow was signed in at ${url}. The next up continues from here.`,
+  );
 });
