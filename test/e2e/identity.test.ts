@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { expect, inject, test } from "vitest";
 import { addTrust } from "../../service/store/trusts.ts";
 import { startActions, startIssuer } from "../support/issuer.ts";
-import { counts, Stack } from "../support/stack.ts";
+import { bindingsOr, counts, Stack } from "../support/stack.ts";
 import { startService } from "../support/startService.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 
@@ -12,7 +12,7 @@ const app = new machines.App("shop", { name: "signed-shop" });
 new machines.Machine("web", { app: app.name, region: "ams", config: { image: "registry.example.com/web:1" } });
 `;
 
-test.each(["pulumi-machines", "pulumi-machines-plugin"] as const)(
+test.each(bindingsOr("pulumi-machines"))(
   "%s signs in with the identity of its workflow: up, refresh, destroy, and no token is in the state",
   async (sdk) => {
     const service = await startService();
