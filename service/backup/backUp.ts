@@ -6,7 +6,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Transform, type Readable } from "node:stream";
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import type { ClusterArchives } from "../runtime/postgresEngine.ts";
 import type { VolumeArchives } from "../runtime/runtime.ts";
 import { version } from "../version.ts";
@@ -41,9 +41,16 @@ export interface Source {
   /** Undefined if clusters have no data. */
   readonly clusters: ClusterArchives | undefined;
   /** Writes the store, as an export, and what is beside it, into a folder. */
-  readonly writeStore: (folder: string) => Promise<void>;
+  readonly writeStore: (folder: string) => Promise<Written>;
   readonly now: () => number;
   readonly signal: AbortSignal;
+}
+
+/** A store that was written. */
+export interface Written {
+  /** The number of rows of each table. */
+  readonly rows: Readonly<Record<string, number>>;
+  readonly wanted: Wanted;
 }
 
 /** A backup that was made. */
@@ -60,6 +67,12 @@ export interface Wanted {
   /** Clusters that are ready. */
   readonly clusters: readonly string[];
 }
+
+/** Reads what a written store has. */
+export const writtenIn = (db: DatabaseSync): Written => ({
+  rows: countsOf(db),
+  wanted: wantedOf(<T>(sql: string) => db.prepare(sql).all() as T[]),
+});
 
 /** Reads from a store what has contents. */
 export function wantedOf(all: <T>(sql: string) => readonly T[]): Wanted {
@@ -105,7 +118,7 @@ class Making {
     const { staging, cache } = placesOf(folder);
     this.#restic = restic;
     this.#source = source;
-    this.#catalogue = new Catalogue(restic, cache);
+    this.#catalogue = new Catalogue(restic, cache, lineage);
     this.#staging = staging;
     this.#begun = source.now();
     this.#tags = [tags.service(lineage), tags.id(idOf(this.#begun))];
@@ -115,12 +128,13 @@ class Making {
     await this.#restic.prepare();
     await this.clear();
     mkdirSync(this.#staging, { recursive: true, mode: 0o700 });
-    const earlier = (await this.#catalogue.all()).filter(({ manifest }) => manifest.lineage === this.#source.lineage);
-    await this.#read(wanted, earlier.at(-1));
-    const { at, counts } = await this.#addStore();
+    const last = (await this.#catalogue.all()).at(-1);
+    await this.#read(wanted, last);
+    const at = this.#source.now();
+    const { rows, wanted: more } = await this.#source.writeStore(this.#staging);
     // What was created or became ready meanwhile.
-    await this.#read(this.#wantedOfCopy(), earlier.at(-1));
-    const manifest = await this.#store(at, counts);
+    await this.#read(more, last);
+    const manifest = await this.#store(at, rows);
     for (const [id, file] of this.#firstFiles) await this.#source.clusters?.stored(id, file);
     const notRemoved = policy && (await this.#removeOutdated(policy));
     return { manifest, addedBytes: this.#addedBytes, ...(notRemoved === undefined ? {} : { notRemoved }) };
@@ -206,26 +220,7 @@ class Making {
     this.#clusters[id] = { at, ...(await hashOfFolder(target)) };
   }
 
-  async #addStore(): Promise<{ at: number; counts: Record<string, number> }> {
-    const at = this.#source.now();
-    await this.#source.writeStore(this.#staging);
-    return { at, counts: this.#inCopy(countsOf) };
-  }
-
-  #wantedOfCopy(): Wanted {
-    return this.#inCopy((db) => wantedOf(<T>(sql: string) => db.prepare(sql).all() as T[]));
-  }
-
-  #inCopy<T>(ask: (db: DatabaseSync) => T): T {
-    const db = new DatabaseSync(join(this.#staging, files.store), { readOnly: true });
-    try {
-      return ask(db);
-    } finally {
-      db.close();
-    }
-  }
-
-  async #store(at: number, rows: Record<string, number>): Promise<Manifest> {
+  async #store(at: number, rows: Readonly<Record<string, number>>): Promise<Manifest> {
     const { lineage, runtime, postgres } = this.#source;
     const manifest: Manifest = {
       ...{ format: 1, id: idOf(this.#begun), lineage, version, begun: this.#begun, at, runtime, postgres },

@@ -6,7 +6,7 @@ import { reasonOf } from "../reasonOf.ts";
 import type { Service } from "../service.ts";
 import { backupMetrics as of } from "../watch/catalogue.ts";
 import type { Measured } from "../watch/exposition.ts";
-import { backUp, wantedOf, type Source } from "./backUp.ts";
+import { backUp, wantedOf, type Source, type Written } from "./backUp.ts";
 import { Catalogue, tags, type Logs, type Manifest } from "./contents.ts";
 import { lineageOf, placesOf, readLast, writeLast, writeRepository, type LastResult } from "./places.ts";
 import { readPolicy, usualPolicy, type Policy } from "./policy.ts";
@@ -22,7 +22,7 @@ export interface BackupsOptions {
   readonly everyMs: number;
   readonly policy: Policy;
   /** Writes the store, as an export, and what is beside it, into a folder. */
-  readonly writeStore: (folder: string, signal: AbortSignal) => Promise<void>;
+  readonly writeStore: (folder: string, signal: AbortSignal) => Promise<Written>;
   /** Name of the engine of clusters. */
   readonly postgres: string;
 }
@@ -158,10 +158,9 @@ export class Backups {
   /** Looks in the repository for the last backup. */
   async #find(restic: Restic): Promise<void> {
     await restic.prepare();
-    const own = lineageOf(this.#options.folder, systemRandom());
-    const all = (await new Catalogue(restic, placesOf(this.#options.folder).cache).all()).filter(
-      ({ manifest }) => manifest.lineage === own,
-    );
+    const { folder } = this.#options;
+    const own = lineageOf(folder, systemRandom());
+    const all = await new Catalogue(restic, placesOf(folder).cache, own).all();
     const found = all.at(-1)?.manifest;
     if (found) this.#keep(resultOf(found, 0, found.at, all.filter(isComplete).at(-1)?.manifest.at));
   }

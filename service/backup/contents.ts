@@ -96,17 +96,32 @@ export const idOf = (time: number): string => new Date(time).toISOString().repla
 export class Catalogue {
   readonly #restic: Restic;
   readonly #folder: string;
+  readonly #of: readonly string[];
 
-  constructor(restic: Restic, cache: string) {
+  /** Backups of the service with a lineage; without one, of all services that share the repository. */
+  constructor(restic: Restic, cache: string, lineage: string | undefined) {
     this.#restic = restic;
     this.#folder = join(cache, "manifests");
+    this.#of = lineage === undefined ? [] : [tags.service(lineage)];
   }
 
   /** All backups, oldest first. */
   async all(): Promise<readonly Backup[]> {
     const found: Backup[] = [];
-    for (const stored of await this.#restic.snapshots(tags.backup)) found.push(await this.#backupOf(stored));
+    for (const stored of await this.#restic.snapshots(tags.backup, ...this.#of))
+      found.push(await this.#backupOf(stored));
     return found;
+  }
+
+  /** All backups of one service, to choose one of them. */
+  async #ofOne(): Promise<readonly Backup[]> {
+    const all = await this.all();
+    const services = [...new Set(all.map(({ manifest }) => manifest.lineage))];
+    if (services.length > 1)
+      throw new BackupError(
+        `the repository has backups of ${services.length} services: ${services.join(", ")}; name one with --service`,
+      );
+    return all;
   }
 
   /** The newest backup that is not newer than a time; without a time, the one with an id, or else the newest. */
@@ -116,7 +131,7 @@ export class Catalogue {
 
   /** A backup by its id; the newest without one. */
   async find(id: string | undefined): Promise<Backup> {
-    const all = await this.all();
+    const all = await this.#ofOne();
     const found = id === undefined ? all.at(-1) : all.find((one) => one.id === id);
     if (found) return found;
     if (all.length === 0) throw new BackupError("the repository has no backups yet");
@@ -130,7 +145,7 @@ export class Catalogue {
 
   /** The newest backup that is not newer than a time. */
   async before(time: number): Promise<Backup> {
-    const all = await this.all();
+    const all = await this.#ofOne();
     const found = all.filter(({ manifest }) => manifest.at <= time).at(-1);
     if (found) return found;
     const [oldest] = all;

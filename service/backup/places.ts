@@ -70,6 +70,12 @@ export const readRepository = (folder: string): Repository | undefined => readJs
 export const writeRepository = (folder: string, repository: Repository): void =>
   writePrivately(prepare(folder).repository, `${JSON.stringify(repository)}\n`);
 
+/** The lineage of a data folder, if a backup gave it one. */
+export function readLineage(folder: string): string | undefined {
+  const { lineage } = placesOf(folder);
+  return existsSync(lineage) ? readFileSync(lineage, "utf8").trim() : undefined;
+}
+
 /** Identifies a service over restores: its backups are thinned out together. */
 export function lineageOf(folder: string, random: RandomBytes): string {
   const { lineage } = prepare(folder);

@@ -35,6 +35,8 @@ export interface Restoring {
   /** An empty data folder. */
   readonly folder: string;
   readonly id?: string | undefined;
+  /** The service, by its lineage, if several share the repository. */
+  readonly service?: string | undefined;
   /** The moment, in milliseconds since 1970. Clusters are restored to it, and the rest to the last backup before it. */
   readonly at?: number | undefined;
   /** Gives access to the volumes of the engine, for the identity of the new service. */
@@ -58,7 +60,7 @@ export async function restoreAll(restoring: Restoring): Promise<RestoredAll> {
     );
   const { cache, folder: own } = placesOf(folder);
   mkdirSync(own, { recursive: true, mode: 0o700 });
-  const catalogue = new Catalogue(restic, cache);
+  const catalogue = new Catalogue(restic, cache, restoring.service);
   const backup = await catalogue.select(restoring);
   const { manifest, snapshot } = backup;
   const draft = join(own, "restoring");
@@ -164,7 +166,9 @@ async function logsFor(
   const ids = Object.keys(manifest.clusters);
   if (at === undefined || at <= manifest.at || ids.length === 0)
     return Object.fromEntries(ids.map((cluster) => [cluster, { restored: "backup" }]));
-  const stored = (await restic.snapshots(tags.log)).filter((one) => sinceOf(one) === id).at(-1);
+  const stored = (await restic.snapshots(tags.log, tags.service(manifest.lineage)))
+    .filter((one) => sinceOf(one) === id)
+    .at(-1);
   const file = stored?.paths.find((path) => path.endsWith("/log.json"));
   const logs = stored && file ? (JSON.parse(await restic.text(stored.id, file.slice(1))) as Logs).clusters : {};
   return Object.fromEntries(

@@ -1,4 +1,5 @@
 // Restores one App into the running service: first its volumes in the engine, then its rows, so that no Machine starts without them.
+import { systemRandom } from "../ids.ts";
 import { reasonOf } from "../reasonOf.ts";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +13,7 @@ import { readKey } from "../store/keyFile.ts";
 import { importStore } from "../store/transfer.ts";
 import { keyFile } from "../store/vault.ts";
 import { Catalogue, files, type Backup } from "./contents.ts";
-import { placesOf } from "./places.ts";
+import { lineageOf, placesOf } from "./places.ts";
 import { fillVolume } from "./restore.ts";
 import { BackupError, type Restic } from "./restic.ts";
 import type { RestoredApp } from "./route.ts";
@@ -32,7 +33,7 @@ export interface RestoringApp {
 export async function restoreApp(restoring: RestoringApp): Promise<RestoredApp> {
   const { restic, folder, context, app, id, at } = restoring;
   requireFree(context, app);
-  const catalogue = new Catalogue(restic, placesOf(folder).cache);
+  const catalogue = new Catalogue(restic, placesOf(folder).cache, lineageOf(folder, systemRandom()));
   const backup = await catalogue.select({ id, at });
   const scratch = mkdtempSync(join(tmpdir(), "machines-restore-"));
   try {

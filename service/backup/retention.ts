@@ -3,21 +3,19 @@ import { tags, type Backup } from "./contents.ts";
 import { keptBy, type Policy } from "./policy.ts";
 import type { Restic, Stored } from "./restic.ts";
 
-/** The snapshots of a service that can be removed. No backup of it may be in the making. */
+/** The snapshots of a service, with these backups, that can be removed. No backup of it may be in the making. */
 export async function outdated(
   restic: Restic,
   backups: readonly Backup[],
   lineage: string,
   policy: Policy,
 ): Promise<readonly string[]> {
-  // Several services may share a repository.
-  const own = backups.filter(({ manifest }) => manifest.lineage === lineage);
-  const dated = own.map(({ id, manifest }) => ({
+  const dated = backups.map(({ id, manifest }) => ({
     ...{ id, time: manifest.at },
     isComplete: manifest.missing.length === 0,
   }));
   const kept = keptBy(policy, dated);
-  const keptBackups = own.filter(({ id }) => kept.has(id));
+  const keptBackups = backups.filter(({ id }) => kept.has(id));
   const needed = new Set(
     keptBackups.flatMap(({ snapshot, manifest }) => [
       snapshot,

@@ -16,6 +16,7 @@ interface Flags extends OpeningFlags {
   readonly data?: string;
   readonly to?: string;
   readonly from?: string;
+  readonly service?: string;
   readonly id?: string;
   /** Milliseconds since 1970. */
   readonly at?: number;
@@ -23,11 +24,12 @@ interface Flags extends OpeningFlags {
   readonly json?: true;
 }
 
-function selected({ data, to, from, ...flags }: Flags): Selected {
+function selected({ data, to, from, service, ...flags }: Flags): Selected {
   const { restic, backupPassphraseFile, backupPassphraseCommand, backupEnvironment } = flags;
   return {
     folder: dataFolder(data),
     at: from ?? to,
+    service,
     ...(restic === undefined ? {} : { restic }),
     ...(backupPassphraseFile === undefined ? {} : { backupPassphraseFile }),
     ...(backupPassphraseCommand === undefined ? {} : { backupPassphraseCommand }),
@@ -54,9 +56,10 @@ async function list(_: Flags, command: Command): Promise<void> {
   const all = await listBackups(selected(flags));
   if (flags.json) return printJson(all.map(({ manifest: { store: _store, rows: _rows, ...shown } }) => shown));
   if (all.length === 0) return print("there are no backups yet");
+  const isShared = new Set(all.map(({ manifest }) => manifest.lineage)).size > 1;
   printTable(
-    ["ID", "TIME", "VOLUMES", "CLUSTERS", "SIZE", "RESULT"],
-    all.map(({ id, manifest: { at, volumes, clusters, missing } }) => {
+    ["ID", "TIME", "VOLUMES", "CLUSTERS", "SIZE", "RESULT", ...(isShared ? ["SERVICE"] : [])],
+    all.map(({ id, manifest: { at, volumes, clusters, missing, lineage } }) => {
       const parts = [...Object.values(volumes), ...Object.values(clusters)];
       return [
         id,
@@ -65,6 +68,7 @@ async function list(_: Flags, command: Command): Promise<void> {
         String(Object.keys(clusters).length),
         sizeText(parts.reduce((sum, { bytes }) => sum + bytes, 0)),
         missing.length === 0 ? ["complete", "green"] : [`${missing.length} missing`, "red"],
+        ...(isShared ? [lineage] : []),
       ];
     }),
   );
@@ -85,6 +89,8 @@ async function restore(_: Flags, command: Command): Promise<void> {
   const flags = command.optsWithGlobals<Flags>();
   const { app, id, at } = flags;
   if (id !== undefined && at !== undefined) throw new Problem("--id and --at both say which backup; leave one out");
+  if (app !== undefined && flags.service !== undefined)
+    throw new Problem("--app restores from the backups of the running service; leave --service out");
   const { restoreApp, restoreBackup } = await import("../local/backupCommands.ts");
   const from = selected(flags);
   if (app !== undefined) {
@@ -111,11 +117,17 @@ async function draft(target: string, _: Flags, command: Command): Promise<void> 
   const { writeDraft } = await import("../local/backupDraft.ts");
   const { readStoreKey } = await import("../local/sharedStore.ts");
   const address = url === undefined ? undefined : { url, key: readStoreKey(keyFile) };
-  await writeDraft(dataFolder(data), resolve(target), address);
+  process.stdout.write(JSON.stringify(await writeDraft(dataFolder(data), resolve(target), address)));
 }
 
 const repositoryOption = (flag: string, text: string): Option =>
   new Option(`${flag} <repository>`, text).env("MACHINES_SERVICE_BACKUP");
+
+const serviceOption = (): Option =>
+  new Option(
+    "--service <service>",
+    "whose backups, if several services share the repository; `backup list` shows them",
+  );
 
 /** Adds these commands. */
 export function addBackup(program: Command): void {
@@ -144,6 +156,7 @@ export function addBackup(program: Command): void {
     .description("restore a backup into a scratch folder, and compare it")
     .addOption(repositoryOption("--from", `the repository ${ofService}`))
     .option("--id <id>", "the backup (default: the newest)")
+    .addOption(serviceOption())
     .action(verify);
   whole.command("draft <folder>", { hidden: true }).addOption(storeOption()).addOption(keyFileOption()).action(draft);
   add(
@@ -153,6 +166,7 @@ export function addBackup(program: Command): void {
     repositoryOption("--from", `the repository ${ofService}`),
   )
     .option("--id <id>", "the backup (default: the newest)")
+    .addOption(serviceOption())
     .option(
       "--at <time>",
       "the moment, such as 2026-11-26T10:00Z: Postgres clusters as they were then, the rest as in the last backup before it",

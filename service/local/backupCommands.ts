@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { backUp, wantedOf } from "../backup/backUp.ts";
 import { Catalogue, type Backup } from "../backup/contents.ts";
-import { lineageOf, placesOf, readRepository, type LastResult } from "../backup/places.ts";
+import { lineageOf, placesOf, readLineage, readRepository, type LastResult } from "../backup/places.ts";
 import { restoreAll, type RestoredAll } from "../backup/restore.ts";
 import { Restic, type Repository } from "../backup/restic.ts";
 import { backupRequest, type Done, type RestoredApp, type Task } from "../backup/route.ts";
@@ -21,11 +21,13 @@ import { settled } from "./options.ts";
 import { Problem } from "./problem.ts";
 import { sendTo } from "./send.ts";
 
-/** Selects a repository. */
+/** Selects a repository, and whose backups are meant. */
 export interface Selected extends Opening {
   readonly folder: string;
   /** The repository. Default: that of the service. */
   readonly at?: string | undefined;
+  /** The service whose backups are meant, by its lineage. Default: of all that share the repository. */
+  readonly service?: string | undefined;
 }
 
 const opens = ["restic", "backupPassphraseFile", "backupPassphraseCommand", "backupEnvironment"] as const;
@@ -65,7 +67,7 @@ function open(selected: Selected, option: string): { readonly restic: Restic; re
   const { cache } = placesOf(selected.folder);
   return asProblem(() => {
     const restic = new Restic(requireRepository(selected, option), cache);
-    return { restic, catalogue: new Catalogue(restic, cache) };
+    return { restic, catalogue: new Catalogue(restic, cache, selected.service) };
   });
 }
 
@@ -130,7 +132,8 @@ export async function verifyBackup(
   selected: Selected,
   id: string | undefined,
 ): Promise<Verified & { readonly backup: Backup }> {
-  const { restic, catalogue } = open(selected, "--from");
+  const { folder, service = readLineage(folder) } = selected;
+  const { restic, catalogue } = open({ ...selected, service }, "--from");
   try {
     const backup = await catalogue.find(id);
     return { backup, ...(await verify(restic, backup)) };
@@ -148,10 +151,10 @@ export interface Wanted {
 
 /** Restores a backup into an empty data folder. */
 export async function restoreBackup(selected: Selected, { id, at }: Wanted): Promise<RestoredAll> {
-  const { folder } = selected;
+  const { folder, service } = selected;
   if (findRunning(folder)) throw new Problem(`the service of ${folder} runs; stop it, or restore one App with --app`);
   const { restic } = open(selected, "--from");
-  return restoreAll({ restic, folder, id, at, volumesOf }).catch(problemOf);
+  return restoreAll({ restic, folder, service, id, at, volumesOf }).catch(problemOf);
 }
 
 async function volumesOf(dataId: string) {

@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { promisify } from "node:util";
+import { writtenIn, type Written } from "../backup/backUp.ts";
 import { files } from "../backup/contents.ts";
 import { BackupError, type Repository } from "../backup/restic.ts";
 import { historyFile } from "../history/history.ts";
@@ -35,7 +36,7 @@ export async function writeStore(
   signal: AbortSignal,
   store?: string,
   keyFile?: string,
-): Promise<void> {
+): Promise<Written> {
   const command = mainArguments("backup", "draft", target, "--data", folder);
   // Others see the arguments of a process, and the URL may have a password.
   const env = {
@@ -44,7 +45,8 @@ export async function writeStore(
     ...(keyFile === undefined ? {} : { MACHINES_SERVICE_KEY_FILE: keyFile }),
   };
   try {
-    await promisify(execFile)(process.execPath, command, { env, signal });
+    const { stdout } = await promisify(execFile)(process.execPath, command, { env, signal, maxBuffer: 1 << 28 });
+    return JSON.parse(stdout) as Written;
   } catch (error) {
     signal.throwIfAborted();
     const { stderr = "" } = error as { readonly stderr?: string };
@@ -58,12 +60,12 @@ export async function writeStore(
   }
 }
 
-/** Writes the store of a data folder, as an export, and what is beside it, into another folder. */
+/** Writes the store of a data folder, as an export, and what is beside it, into another folder. Returns what the store has. */
 export async function writeDraft(
   folder: string,
   target: string,
   address: { url: string; key: Uint8Array } | undefined,
-) {
+): Promise<Written> {
   const store = join(target, files.store);
   rmSync(store, { force: true });
   if (address === undefined) exportStore(folder, store);
@@ -77,13 +79,20 @@ export async function writeDraft(
   }
   for (const file of [rootFile(folder), rootKeyFile(folder), accountFile(folder)])
     if (existsSync(file)) copyFileSync(file, join(target, basename(file)));
-  const history = historyFile(folder);
+  copyHistory(historyFile(folder), join(target, files.history));
+  return reading(store, writtenIn);
+}
+
+function copyHistory(history: string, copy: string): void {
   if (!existsSync(history)) return;
-  const copy = join(target, files.history);
   rmSync(copy, { force: true });
-  const db = new DatabaseSync(history, { readOnly: true });
+  reading(history, (db) => db.prepare("VACUUM INTO ?").run(copy));
+}
+
+function reading<T>(file: string, read: (db: DatabaseSync) => T): T {
+  const db = new DatabaseSync(file, { readOnly: true });
   try {
-    db.prepare("VACUUM INTO ?").run(copy);
+    return read(db);
   } finally {
     db.close();
   }

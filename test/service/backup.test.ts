@@ -89,6 +89,32 @@ describe("a backup", () => {
     expect(await run("restore", "--from", repository.at, "--data", target)).toMatchObject({ code: 1 });
   });
 
+  thoroughTest("of services that share a repository, one has to be named", async () => {
+    const services = [await withApp(), await withApp()];
+    for (const { data, call, machine } of services) {
+      await call("POST", `/apps/shop/machines/${machine.id}/metadata/of`, { value: data });
+      expect(await run("backup", "--data", data, "--to", repository.at)).toMatchObject({ code: 0, err: "" });
+    }
+    const from = ["--from", repository.at];
+    const listed = JSON.parse((await run("backup", "list", ...from, "--json")).out) as { lineage: string }[];
+    const [first = "", second = ""] = listed.map(({ lineage }) => lineage);
+    expect((await run("backup", "list", ...from)).out).toMatch(new RegExp(`SERVICE\\n.*${first}\\n.*${second}\\n`));
+    const refusal = `the repository has backups of 2 services: ${first}, ${second}; name one with --service`;
+    const target = folder();
+    const refused = await run("restore", ...from, "--data", target);
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining(refusal) });
+    expect(await run("restore", ...from, "--data", target, "--service", first)).toMatchObject({ code: 0, err: "" });
+    const restored = await foreground(target);
+    const { token, data, machine } = services[0] ?? (await withApp());
+    const metadata = await caller(restored.url, token)("GET", `/apps/shop/machines/${machine.id}/metadata`);
+    expect(metadata.body).toMatchObject({ of: data });
+    // A service knows its own backups.
+    expect(await run("backup", "verify", ...from, "--data", services[1]?.data ?? "")).toMatchObject({
+      code: 0,
+      err: "",
+    });
+  });
+
   thoroughTest("a stopped service is backed up too, and a change makes another one", async () => {
     const { data, pid, end } = await withApp();
     process.kill(pid, "SIGTERM");
