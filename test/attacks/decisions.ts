@@ -104,12 +104,14 @@ const routes: Readonly<Record<string, readonly string[]>> = {
   ],
   "organization read": ["GET /console/api/clusters/:cluster_id", "GET /console/api/clusters/:cluster_id/usage"],
   "organization operate": [
-    "POST /console/api/apps/:app_name/secrets/:secret_name/reveal",
     "POST /console/api/clusters/:postgres_cluster_id/users/:username/reveal",
     "POST /console/api/clusters/:cluster_id/tables",
     "POST /console/api/clusters/:cluster_id/query",
   ],
-  "app operate": ["GET /local/apps/:app_name/machines/:machine_id/terminal"],
+  "app operate": [
+    "GET /local/apps/:app_name/machines/:machine_id/terminal",
+    "POST /console/api/apps/:app_name/secrets/:secret_name/reveal",
+  ],
   "operator read": ["GET /metrics"],
   "operator's session read": ["POST /console/api/faults", "DELETE /console/api/faults/:id"],
 };
@@ -142,7 +144,7 @@ function byName(decided: Readonly<Record<string, readonly string[]>>): ReadonlyM
 }
 
 /** The decision about operations that show the values of secrets if the query asks for them. */
-export const ofValues: Decision = { owner: "organization", effect: "reveal" };
+export const ofValues: Decision = { owner: "app", effect: "reveal" };
 
 const otherRoles: Readonly<Record<Exclude<Role, "read">, readonly string[]>> = {
   operate: [

@@ -60,8 +60,8 @@ const all = { effects: ["read", "reveal", "operate", "change"] } as const;
 const operates = { effects: ["read", "operate"] } as const;
 const reads = { effects: ["read"] } as const;
 const acme = { owns: ["holder", "app", "organization"], sees: ["shop", "other", "acme"] } as const;
-const ofShop = { owns: ["holder", "app"], sees: ["shop"] } as const;
-const ofOther = { owns: ["holder"], sees: ["other"] } as const;
+const ofShop = { owns: ["holder", "app"], sees: ["shop"], role: "deploy" } as const;
+const ofOther = { owns: ["holder"], sees: ["other"], role: "deploy" } as const;
 const strangers = { owns: ["holder"], sees: ["theirs"] } as const;
 const operator = { owns: ["holder", "operator"], sees: ["web"] } as const;
 const nobody = { owns: [], effects: [], sees: [], refusal: 401 } as const;
@@ -105,6 +105,7 @@ export const senders: Readonly<Record<string, Sender>> = {
   },
   "a token that operates": { headers: token({ role: "operate" }), ...acme, ...all, role: "operate" },
   "a token that deploys": { headers: token({ role: "deploy" }), ...acme, ...all, role: "deploy" },
+  "a token that owns an App": { headers: token({ app: "shop", role: "own" }), ...ofShop, ...all, role: "own" },
   "a token of several Apps": { headers: token({ app: ["shop", "other"] }), ...ofShop, sees: ["shop", "other"], ...all },
   "a token of a network": { headers: token({ network: "of-shop" }), ...ofShop, ...all },
   "a read-only token": { headers: token({ role: "read" }), ...acme, ...reads },
@@ -122,6 +123,7 @@ export const senders: Readonly<Record<string, Sender>> = {
     headers: token({ slug: "personal", app: "web" }),
     owns: ["holder"],
     sees: ["web"],
+    role: "deploy",
     ...all,
   },
   "the operator's session": {
@@ -133,6 +135,12 @@ export const senders: Readonly<Record<string, Sender>> = {
   "a session of the organization": { headers: sessionOf({}), ...acme, ...operates },
   "a session of a read-only token": { headers: sessionOf({ role: "read" }), ...acme, ...reads },
   "a session of an App token": { headers: sessionOf({ app: "shop" }), ...ofShop, ...operates },
+  "a session of a token that owns an App": {
+    headers: sessionOf({ app: "shop", role: "own" }),
+    ...ofShop,
+    ...operates,
+    role: "own",
+  },
   "a session of another App": { headers: sessionOf({ app: "other" }), ...ofOther, ...operates },
   "a session of another organization": { headers: sessionOf({ slug: "strangers" }), ...strangers, ...operates },
   "a session whose page does not show itself": {

@@ -4,7 +4,7 @@ import type { AppView as View } from "../app.ts";
 import type { Fresh, Group, Some, States } from "../types.ts";
 import { queryOf, to } from "./address.ts";
 import { AsCode } from "./code.tsx";
-import { useLive, who } from "./live.ts";
+import { may, useLive, who } from "./live.ts";
 import { Logs } from "./logs.tsx";
 import { MachineTable } from "./machineTable.tsx";
 import { Empty, Id, NoView, Section, State, StateCounts, Table, Tabs, Time } from "./parts.tsx";
@@ -300,7 +300,7 @@ function Secrets({ app, view: { secrets, secretKeys } }: Parts): JSX.Element {
                   <Reveal
                     at={`apps/${encodeURIComponent(app)}/secrets/${encodeURIComponent(secret.name)}`}
                     what={`Secret ${secret.name}`}
-                    needs="own"
+                    isAllowed={may("own")}
                   />
                   <AsCode type="Secret" id={`${app}/${secret.name}`} />
                 </td>

@@ -6,7 +6,7 @@ import { queryOf, setQuery, to } from "./address.ts";
 import { BackUp, CreateDatabase, CreateUser, DeleteDatabase, Fork, Restore, UserChanges } from "./clusterChanges.tsx";
 import { AsCode } from "./code.tsx";
 import { Connection, Select } from "./connection.tsx";
-import { may, useLive } from "./live.ts";
+import { may, mayInOrganization, useLive } from "./live.ts";
 import { Empty, Facts, Id, NoView, Section, State, Table, Tabs, Time } from "./parts.tsx";
 import { Reveal } from "./reveal.tsx";
 import { ClusterCharts } from "./usage.tsx";
@@ -132,7 +132,7 @@ function Contents({ id, view }: { readonly id: string; readonly view: View }): J
                   <Reveal
                     at={`clusters/${encodeURIComponent(id)}/users/${encodeURIComponent(username)}`}
                     what={`Password of ${username}`}
-                    needs="deploy"
+                    isAllowed={mayInOrganization("deploy")}
                   />
                   <AsCode type="PostgresUser" id={`${id}/user/${username}`} />
                   <UserChanges of={of} user={username} role={role} />

@@ -1,23 +1,22 @@
 // One secret value, after a click that the audit of the service records.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Role } from "../../store/roles.ts";
 import { Dialog } from "./dialog.tsx";
-import { mayInOrganization, send } from "./live.ts";
+import { send } from "./live.ts";
 import { Code, say } from "./parts.tsx";
 
 /** A button that reveals a value; nothing for a session that may not. `at` is the address of the secret or user below the routes. */
 export function Reveal({
   at,
   what,
-  needs,
+  isAllowed,
 }: {
   readonly at: string;
   readonly what: string;
-  readonly needs: Role;
+  readonly isAllowed: boolean;
 }): JSX.Element | null {
   const [value, show] = useState<string>();
-  if (!mayInOrganization(needs)) return null;
+  if (!isAllowed) return null;
   const reveal = async (): Promise<void> => {
     const found = await send<{ readonly value: string }>("POST", `/console/api/${at}/reveal`);
     show(found.value);
