@@ -28,7 +28,7 @@ const forJava = (schema: PackageSpec): PackageSpec =>
 
 /** Files of the SDK by path, without those that Pulumi's generator writes. One of them has the hash of the schema. */
 export function javaBuildFiles(schema: PackageSpec, version: string): Record<string, string> {
-  const { description, homepage, license, name, pluginDownloadURL: server } = packageInfo(version);
+  const { description, homepage, license, name, pluginDownloadURL: server, publisher } = packageInfo(version);
   const given = [JSON.stringify(forJava(schema)), readFileSync("tools/pulumi/java-host/go.mod", "utf8")];
   const hash = given.reduce((sum, text) => sum.update(text), createHash("sha256")).digest("hex");
   const files = {
@@ -50,6 +50,16 @@ export function javaBuildFiles(schema: PackageSpec, version: string): Record<str
       <url>https://www.apache.org/licenses/LICENSE-2.0.txt</url>
     </license>
   </licenses>
+  <developers>
+    <developer>
+      <name>${publisher}</name>
+      <url>${homepage}</url>
+    </developer>
+  </developers>
+  <scm>
+    <connection>scm:git:${homepage}.git</connection>
+    <url>${homepage}</url>
+  </scm>
   <properties>
     <maven.compiler.release>11</maven.compiler.release>
     <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
@@ -59,11 +69,7 @@ ${Object.entries(dependencies).map(dependency).join("\n")}
   </dependencies>
   <build>
     <plugins>
-      <plugin>
-        <groupId>org.apache.maven.plugins</groupId>
-        <artifactId>maven-compiler-plugin</artifactId>
-        <version>3.14.1</version>
-      </plugin>
+${Object.entries(plugins).map(plugin).join("\n")}
     </plugins>
   </build>
 </project>
@@ -74,6 +80,15 @@ ${Object.entries(dependencies).map(dependency).join("\n")}
   };
   return Object.fromEntries(Object.entries(files).map(([path, text]) => [`${javaSdkDir}/${path}`, text]));
 }
+
+/** Plugins in versions that write the same bytes every time; those that Maven chooses itself do not. */
+const plugins = { "maven-compiler-plugin": "3.14.1", "maven-jar-plugin": "3.4.2", "maven-resources-plugin": "3.3.1" };
+
+const plugin = ([artifact, version]: [string, string]): string => `      <plugin>
+        <groupId>org.apache.maven.plugins</groupId>
+        <artifactId>${artifact}</artifactId>
+        <version>${version}</version>
+      </plugin>`;
 
 function dependency([id, version]: [string, string]): string {
   const [group = "", artifact = ""] = id.split(":");

@@ -7,6 +7,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { inRoot } from "../lib/paths.mjs";
 import { bundleConsole } from "./bundleConsole.mjs";
+import { writeBundled } from "./bundled.mjs";
 import { bundle, bundlePlugin } from "./bundlePlugin.mjs";
 
 const sdk = inRoot("sdk/nodejs/dist");
@@ -79,6 +80,8 @@ const serviceBundles = await bundle(
     chunkFileNames: "chunks/[name].js",
   },
 );
+// npm makes it executable when it links the command, but not in a clone whose packages were linked before the build.
+fs.chmodSync(path.join(service, "main.js"), 0o755);
 for (const folder of ["api", "service"]) removeCode(inRoot("service/dist", folder), serviceBundles);
 
 // The console of the service shows programs. The service has none of this code itself, and starts it as a worker thread with the
@@ -89,6 +92,7 @@ await bundle({ code: inRoot("cli/organization/consoleWorker.ts") }, inRoot("serv
 
 await bundlePlugin();
 await bundleConsole();
+writeBundled();
 
 // All that a computer with only Node.js needs: published in pulumi-machines-plugin, and packed for `pulumi plugin install`.
 const plugin = inRoot("sdk/nodejs-plugin/plugin");

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { rolldown } from "rolldown";
 import { inRoot } from "../lib/paths.mjs";
+import { noteBundled } from "./bundled.mjs";
 
 /** Writes service/dist/console/page. The terminal and the chart are files of their own, loaded when they are first shown. */
 export async function bundleConsole() {
@@ -16,7 +17,7 @@ export async function bundleConsole() {
     transform: { target: "es2022" },
     onLog: (level, log, handle) => handle(level === "warn" ? "error" : level, log),
   });
-  await made.write({
+  const { output } = await made.write({
     dir: dist,
     format: "esm",
     entryFileNames: "[name].js",
@@ -24,6 +25,10 @@ export async function bundleConsole() {
     minify: true,
   });
   await made.close();
+  noteBundled(
+    dist,
+    output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : [])),
+  );
   const styles = [
     "app.css",
     "../../../node_modules/@xterm/xterm/css/xterm.css",

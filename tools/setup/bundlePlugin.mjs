@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { rolldown } from "rolldown";
 import { inRoot } from "../lib/paths.mjs";
+import { noteBundled } from "./bundled.mjs";
 import { lazyRegistries } from "./lazyRegistries.mjs";
 
 /** Bundles entries into a folder; returns the files. */
@@ -17,6 +18,10 @@ export async function bundle(input, dir, { external = [], alias = {}, ...output 
   });
   const { output: files } = await made.write({ dir, entryFileNames: "[name].js", format: "cjs", ...output });
   await made.close();
+  noteBundled(
+    dir,
+    files.flatMap((file) => (file.type === "chunk" ? file.moduleIds : [])),
+  );
   return files.map(({ fileName }) => path.join(dir, fileName));
 }
 

