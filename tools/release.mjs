@@ -18,7 +18,21 @@ const USAGE = `npm run release -- --dry-run [VERSION] [--verify] [--to FOLDER] [
 await main(async () => {
   // The modes of files must not depend on who builds.
   process.umask(0o022);
-  const { version: wanted, target, only, platforms, again } = readArguments();
+  const { wanted, again, ...how } = readArguments();
+  const { version, notes, problems } = examine(wanted);
+  const { env } = await setup();
+  const left = await build({ ...how, version, env }, wanted);
+  fs.writeFileSync(path.join(how.target, "release-notes.md"), `${notes}\n`);
+  writeChecksums(how.target);
+  say(`Written, with the checksums in ${CHECKSUMS}:`);
+  for (const name of fs.readdirSync(how.target).toSorted()) console.log(path.join(how.target, name));
+  list("Not done here:", left);
+  list(`A release of ${version} from this clone would be refused:`, problems);
+  if (again !== undefined) await verify(how.target, again, env);
+});
+
+/** The version, its notes, and what speaks against releasing it, which is an error if it was wanted. */
+function examine(wanted) {
   const version = versionEverywhere();
   if (wanted !== undefined && wanted !== version)
     throw new Stop(
@@ -29,36 +43,40 @@ await main(async () => {
   const own = notesOf(changelog, version);
   const problems = problemsOf(version, own);
   if (wanted !== undefined && problems.length > 0)
-    throw new Stop(
-      `Version ${version} cannot be released from this clone:\n${problems.map((line) => `  ${line}`).join("\n")}`,
-    );
+    throw new Stop([`Version ${version} cannot be released from this clone:`, ...problems].join("\n  "));
   const notes = own ?? notesOf(changelog, "Unreleased");
   if (notes === undefined)
     throw new Stop(`CHANGELOG.md has no section [${version}] and no [Unreleased] with changes: write one.`);
+  return { version, problems, notes: withWholeLinks(notes, homepage, own ? `v${version}` : commit()) };
+}
 
-  const { env } = await setup();
+/** Does the steps; returns what was left out, with the reasons. A wanted version must be complete. */
+async function build({ version, target, only, platforms, env }, wanted) {
   say(`Writing everything of version ${version} to ${target}; nothing is published.`);
-  fs.rmSync(target, { recursive: true, force: true });
-  fs.mkdirSync(target, { recursive: true });
-  const seconds = timeOfCommit();
-  const left = [];
+  emptyFolder(target);
+  const release = { target, version, seconds: timeOfCommit(), env, platforms };
+  const [left, lacking] = [[], []];
   for (const [name, step] of Object.entries(steps)) {
-    const reason = only.includes(name)
-      ? (await step({ target, version, seconds, env, platforms })).reason
-      : "it was left out by --only";
-    if (reason !== undefined) left.push(`${name}: ${reason}.`);
+    const isWanted = only.includes(name);
+    const { reason, byWorkflow } = isWanted ? await step(release) : { reason: "it was left out by --only" };
+    if (reason === undefined) continue;
+    left.push(`${name}: ${reason}.`);
+    if (isWanted && byWorkflow !== true) lacking.push(`${name}: ${reason}.`);
   }
-  fs.writeFileSync(
-    path.join(target, "release-notes.md"),
-    `${withWholeLinks(notes, homepage, own ? `v${version}` : commit())}\n`,
-  );
-  writeChecksums(target);
-  say(`Written, with the checksums in ${CHECKSUMS}:`);
-  for (const name of fs.readdirSync(target).toSorted()) console.log(path.join(target, name));
-  list("Not done here:", left);
-  list(`A release of ${version} from this clone would be refused:`, problems);
-  if (again !== undefined) await verify(target, again, env);
-});
+  // The workflow would publish it without them.
+  if (wanted !== undefined && lacking.length > 0)
+    throw new Stop([`Version ${version} is not complete:`, ...lacking].join("\n  "));
+  return left;
+}
+
+/** Makes a folder and removes what an earlier release wrote there, and nothing else. */
+function emptyFolder(folder) {
+  const names = fs.existsSync(folder) ? fs.readdirSync(folder) : [];
+  if (names.length > 0 && folder !== inRoot("packages") && !names.includes(CHECKSUMS))
+    throw new Stop(`${folder} has other files than those of a release: name an empty folder with --to.`);
+  fs.rmSync(folder, { recursive: true, force: true });
+  fs.mkdirSync(folder, { recursive: true });
+}
 
 /** The arguments, as they were meant. */
 function readArguments() {
@@ -74,7 +92,7 @@ function readArguments() {
   if (unknown.length > 0) throw new Stop(`--only: ${unknown.join(" and ")} is no step. ${USAGE}`);
   const same = ["--dry-run", ...positionals, "--only", only.join(","), ...(values.here ? ["--here"] : [])];
   return {
-    ...{ version: version?.replace(/^v/, ""), target: path.resolve(values.to ?? inRoot("packages")), only },
+    ...{ wanted: version?.replace(/^v/, ""), target: path.resolve(values.to ?? inRoot("packages")), only },
     platforms: values.here ? [here] : PLATFORMS,
     again: values.verify ? same : undefined,
   };
