@@ -7,6 +7,7 @@ import { main, quiet, say, Stop } from "./lib/process.mjs";
 import { completeLock } from "./lib/packageLock.mjs";
 import { sdkChecks } from "./lib/sdkChecks.mjs";
 import { checkWords } from "./lib/words.mjs";
+import { checkWorkflows } from "./lib/workflows.mjs";
 import { setup } from "./setup/index.mjs";
 
 const GENERATE = ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "tools/generate/main.ts"];
@@ -30,6 +31,7 @@ const checks = {
   citations: { check: checkCitations },
   layers: { check: checkLayers },
   words: { check: checkWords },
+  workflows: { check: checkWorkflows },
   ...Object.fromEntries(Object.entries(sdkChecks).map(([name, check]) => [name, { check }])),
 };
 
