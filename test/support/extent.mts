@@ -22,7 +22,9 @@ const onlyInAll: readonly string[] = [
   ...[
     "e2e/{interrupted,interruptions,keepsRunning,killedSteps,local,members,organization,packageAdd,plugin,promotionBack,promotionWorkflows}",
   ],
-  ...["e2e/{refreshBeforeUpdate,release,releaseLanguages,repairs,replaced,together,tracing,undoReplacement}"],
+  ...[
+    "e2e/{refreshBeforeUpdate,release,releaseFiles,releaseLanguages,repairs,replaced,together,tracing,undoReplacement}",
+  ],
   ...["e2e/{userSettings,viewsElsewhere,volumes,writeOnly}"],
   ...[
     "runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,members,noSpace,proxy,public}",
