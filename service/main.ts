@@ -20,6 +20,7 @@ import { addSsh } from "./commands/ssh.ts";
 import { addStart, defaultListen } from "./commands/start.ts";
 import { addTokens } from "./commands/tokens.ts";
 import { addTrusts } from "./commands/trusts.ts";
+import { addUpgrade } from "./commands/upgrade.ts";
 import { addWatch } from "./commands/watch.ts";
 import { version } from "./version.ts";
 
@@ -71,6 +72,7 @@ async function main(): Promise<void> {
   addKubernetes(program);
   addWatch(program);
   addSetup(program);
+  addUpgrade(program);
   tidyEnvironment(program);
   await program.parseAsync();
 }

@@ -68,6 +68,7 @@ import { prepareFolder } from "./store/prepareFolder.ts";
 import { firstToken } from "./store/tokenFile.ts";
 import { Tokens } from "./store/tokens.ts";
 import { openVault } from "./store/vault.ts";
+import { recordWriter } from "./store/writer.ts";
 import { FairTurns } from "./time/fairTurns.ts";
 import { Usage } from "./usage/usage.ts";
 import type { BackupStatus, Context, PublicNames } from "./context.ts";
@@ -211,6 +212,7 @@ export function createService(options: ServiceOptions = {}): Service {
     if (!leading && isCopy(store.db)) throw copyOfStore(data);
     // A copy has been read from the log.
     if (folder !== undefined && !leading) requireWhole(store, storeFile(folder));
+    store.writeAtOnce(() => recordWriter(store.db));
     const boot = Buffer.from(random(4)).toString("hex");
     const run = leading?.run ?? boot;
     let count = 0;

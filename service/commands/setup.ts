@@ -4,16 +4,16 @@ import { Option, type Command } from "commander";
 import { findRunning } from "../local/daemon.ts";
 import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
-import type { Finding } from "../setup/doctor.ts";
 import { givenSettings, variables } from "../setup/options.ts";
 import { settingsFile, settingsIn } from "../setup/settings.ts";
 import type { SetupPlan } from "../setup/setup.ts";
 import { dataVariable, commandVariable } from "../ownCommand.ts";
-import { print, printJson, printLine } from "./print.ts";
+import { exitWith, printFindings } from "./findings.ts";
+import { print, printJson } from "./print.ts";
 import { startOptions } from "./start.ts";
 
 /** The settings of the installed service; undefined without one, or for a user who may not read them. */
-function installedSettings(): Map<string, string> | undefined {
+export function installedSettings(): Map<string, string> | undefined {
   try {
     return settingsIn(readFileSync(settingsFile, "utf8"));
   } catch {
@@ -65,17 +65,6 @@ function printDone({ steps, settings, installed }: SetupPlan): void {
   print("a token: machines-service token create --name NAME; what is wrong: machines-service doctor");
 }
 
-const marks = {
-  ok: ["ok", "green"],
-  warning: ["warning", "yellow"],
-  problem: ["problem", "red"],
-} as const;
-
-function printFinding({ about, state, text, advice }: Finding): void {
-  printLine(marks[state], `${about}: ${text}`);
-  if (advice !== undefined) print(`   → ${advice}`);
-}
-
 async function doctor(flags: { readonly json?: true }, command: Command): Promise<void> {
   const { examine } = await import("../setup/doctor.ts");
   const data = dataFolder(command.optsWithGlobals<{ readonly data?: string }>().data);
@@ -83,8 +72,8 @@ async function doctor(flags: { readonly json?: true }, command: Command): Promis
   const isInstalled = settings?.get(variables.data) === data;
   const findings = await examine({ data, settings: isInstalled ? settings : undefined, options: startOptions() });
   if (flags.json) printJson(findings);
-  else for (const finding of findings) printFinding(finding);
-  if (findings.some(({ state }) => state === "problem")) process.exitCode = 1;
+  else printFindings(findings);
+  exitWith(findings);
 }
 
 /** Adds the commands. */

@@ -28,7 +28,7 @@ import { createService } from "../service.ts";
 import { prepareFolder } from "../store/prepareFolder.ts";
 import { storeFile } from "../store/database.ts";
 import { clearRunning, lockData, writeRunning, type Held, type Running } from "../store/lock.ts";
-import { MemberCopy, schemaOfCopies, snapshotOf } from "../store/memberCopy.ts";
+import { MemberCopy, NewerEntry, schemaOfCopies, snapshotOf } from "../store/memberCopy.ts";
 import { isOperator, Tokens } from "../store/tokens.ts";
 import { version } from "../version.ts";
 import { linesOf, type Measured } from "../watch/exposition.ts";
@@ -389,7 +389,20 @@ class MemberProcess {
   }
 
   #fail(error: unknown): void {
+    if (error instanceof NewerEntry) return void this.#failTooOld(error);
     printError(error instanceof Error ? error.message : String(error));
+    this.#exit(1);
+  }
+
+  /** Ends, and says which version it needs: the other members have it. */
+  async #failTooOld(entry: NewerEntry): Promise<void> {
+    let members: readonly Listed[] = [];
+    try {
+      members = await this.#joined.log.members();
+    } catch {
+      // The reason is known without them.
+    }
+    printError(entry.explain(members.map((member) => member.version)));
     this.#exit(1);
   }
 

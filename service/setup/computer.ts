@@ -1,7 +1,7 @@
 // The computer that is set up: its programs and files.
 import { execFile } from "node:child_process";
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 /** How a program ended. */
 export interface Ended {
@@ -27,6 +27,12 @@ export function run(program: string, args: readonly string[], env: NodeJS.Proces
 /** Whether a program is on PATH. */
 export const hasProgram = async (name: string): Promise<boolean> =>
   (await run("sh", ["-c", `command -v "$1"`, "sh", name])).code === 0;
+
+/** The npm that belongs to this Node.js, or else that of PATH. */
+export function npmProgram(): string {
+  const beside = join(dirname(process.execPath), "npm");
+  return existsSync(beside) ? beside : "npm";
+}
 
 /** The text of a file; undefined if there is none. */
 export function textIn(file: string): string | undefined {

@@ -16,25 +16,11 @@ import { ownAddresses } from "../runtime/networks.ts";
 import type { Running } from "../store/lock.ts";
 import { version } from "../version.ts";
 import { hasProgram, run, textIn } from "./computer.ts";
+import { ok, problem, warning, type Finding } from "./finding.ts";
 import { variables } from "./options.ts";
 import { planSetup } from "./setup.ts";
 import { settingsFile } from "./settings.ts";
 import { serviceUnit } from "./units.ts";
-
-/** What one check has found. */
-export interface Finding {
-  /** What was checked, in a word or two. */
-  readonly about: string;
-  readonly state: "ok" | "warning" | "problem";
-  /** What was found, as a sentence without a full stop. */
-  readonly text: string;
-  /** What to do; undefined if it is all right. */
-  readonly advice?: string;
-}
-
-const ok = (about: string, text: string): Finding => ({ about, state: "ok", text });
-const warning = (about: string, text: string, advice: string): Finding => ({ about, state: "warning", text, advice });
-const problem = (about: string, text: string, advice: string): Finding => ({ about, state: "problem", text, advice });
 
 /** What is examined. */
 export interface Examined {
@@ -255,7 +241,7 @@ async function nameFinding(hostname: string, record = hostname): Promise<Finding
 }
 
 /** What became of the last backup. */
-function backupFinding(data: string, repository: string | undefined, every: string): Finding {
+export function backupFinding(data: string, repository: string | undefined, every: string): Finding {
   if (repository === undefined)
     return warning(
       "backups",

@@ -9,7 +9,7 @@ import { Problem } from "../local/problem.ts";
 import { findBinaries } from "../runtime/postgres/binaries.ts";
 import { hasV6 } from "../runtime/hasV6.ts";
 import { version } from "../version.ts";
-import { hasProgram, run, textIn, writeText, type Ended } from "./computer.ts";
+import { hasProgram, npmProgram, run, textIn, writeText, type Ended } from "./computer.ts";
 import { requireValid, variables, withDefaults } from "./options.ts";
 import { settingsFile, settingsHead, settingsIn, withSettings } from "./settings.ts";
 import { needsRoot, serviceUnit, serviceUser, unitNames, unitsOf, type Installed } from "./units.ts";
@@ -170,8 +170,7 @@ async function postgresPackage({ postgres }: Installed): Promise<Step[]> {
     throw new Problem(
       `--postgres embedded needs the package ${name} beside machines-service, in ${dirname(main)} or above`,
     );
-  const beside = join(dirname(process.execPath), "npm");
-  const npm = existsSync(beside) ? beside : "npm";
+  const npm = npmProgram();
   const args = ["install", "--global", "--no-fund", "--no-audit", "--prefix", prefix, name];
   const install = async (): Promise<void> => {
     await must(npm, args);

@@ -8,6 +8,7 @@ import { copyStore, removeDrafts } from "./copy.ts";
 import { markFile, readMark } from "./markFile.ts";
 import { keepPrivate } from "./privateFile.ts";
 import { currentSchema, firstSchema, stepsFrom } from "./schema.ts";
+import { newerStore, recordWriter } from "./writer.ts";
 import { withResolvers } from "../withResolvers.ts";
 
 /** Path of the store in a data folder. */
@@ -452,12 +453,9 @@ export function requireLatest(db: DatabaseSync, file: string, mark: number | und
 }
 
 /** Throws a StoreError when a newer service wrote the file, or one from before the first schema that is upgraded. */
-export function requireKnownSchema(db: DatabaseSync, file: string): void {
+export function requireKnownSchema(db: DatabaseSync, file: string, newer = newerStore): void {
   const [schema, current] = [schemaOf(db), currentSchema()];
-  if (schema > current)
-    throw new StoreError(
-      `${file} was written by a newer machines-service (schema ${schema}, this one knows ${current}). Install that version, or use another data folder.`,
-    );
+  if (schema > current) throw new StoreError(newer(db, file, schema));
   if (schema > 0 && schema < firstSchema)
     throw new StoreError(
       `${file} was written by a machines-service from before the first release (schema ${schema}): open it once with one that knows schema ${firstSchema}, which upgrades it, or use another data folder.`,
@@ -474,6 +472,8 @@ function migrate(db: DatabaseSync, file: string, schema: number): void {
     if (done > 0 && done < schema && !isCopy(db)) backUp(file, done);
     for (const step of stepsFrom(done, schema)) db.exec(step);
     db.exec(`PRAGMA user_version = ${schema}`);
+    // A new store may become the copy of a member: the copies stay equal, because their leader records it.
+    if (done > 0 && !isCopy(db)) recordWriter(db);
     db.exec("COMMIT");
   } catch (error) {
     if (db.isTransaction) db.exec("ROLLBACK");

@@ -24,8 +24,12 @@ import type { Logged, Snapshot } from "../replication/log.ts";
 import type { MadeSnapshot } from "../replication/snapshots.ts";
 import { copyStore } from "./copy.ts";
 import { companionFiles, open, requireWhole, schemaOf, sqliteCode, StoreError } from "./database.ts";
+import { docsUrl } from "../../api/docsUrl.ts";
+import { compareVersions } from "../releases.ts";
+import { version } from "../version.ts";
 import { writePrivately } from "./privateFile.ts";
 import { currentSchema } from "./schema.ts";
+import { otherVersionNeeded } from "./writer.ts";
 
 // A transaction that applies entries begins no other one after this time.
 const transactionMs = 20;
@@ -46,6 +50,27 @@ export function schemaOfCopies(schema = currentSchema()): SchemaOfCopy {
   const triggers = triggersOf(db);
   db.close();
   return { schema, triggers };
+}
+
+/** An entry of the log that only a newer version can apply. */
+export class NewerEntry extends StoreError {
+  readonly #what: string;
+
+  constructor(seq: number, schema: number) {
+    const what = `entry ${seq} of the log was written by a newer machines-service (schema ${schema}), and this is ${version}, which knows schema ${currentSchema()}.`;
+    super(`${what} ${otherVersionNeeded(undefined)}.`);
+    this.#what = what;
+  }
+
+  /** The message, with the versions that the members of the service have. */
+  explain(versions: readonly string[]): string {
+    const newest = versions
+      .filter((one) => compareVersions(one, version) > 0)
+      .toSorted(compareVersions)
+      .at(-1);
+    const back = `A return to ${version} needs a moment from before the upgrade: ${docsUrl("upgrades.md#downgrade")}.`;
+    return `${this.#what} ${otherVersionNeeded(newest)}. ${back}`;
+  }
 }
 
 /** A copy in a file. */
@@ -138,10 +163,7 @@ export class MemberCopy implements Copy {
   #suit(schema: number, seq: number): void {
     const own = schemaOf(this.#db);
     if (schema === own) return;
-    if (schema > currentSchema())
-      throw new StoreError(
-        `entry ${seq} of the log was written by a newer machines-service (schema ${schema}, this one knows ${currentSchema()}). Install that version.`,
-      );
+    if (schema > currentSchema()) throw new NewerEntry(seq, schema);
     if (schema > own) return this.#migrate(schema);
     if (this.position.seq > 0) throw new DoesNotApply(`entry ${seq} has an older schema than this copy`);
     this.#db.close();

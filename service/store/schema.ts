@@ -367,6 +367,8 @@ export const migrations: readonly string[] = [
   CREATE TRIGGER cluster_uncounted AFTER DELETE ON clusters WHEN old.status NOT IN ('deleting', 'deleted')
     BEGIN UPDATE org_quotas SET used = used - 1 WHERE org = old.org AND kind = 'clusters'; END;
   `,
+  // The version that wrote last: an older one names it if it cannot read the store (store/writer.ts).
+  "CREATE TABLE written_by (one INTEGER PRIMARY KEY NOT NULL CHECK (one = 1), version TEXT NOT NULL)",
   // The next step comes here.
 ];
 

@@ -22,6 +22,7 @@ import { keepPrivate, syncFile, syncFolder, writePrivately } from "./privateFile
 import { tokenFile } from "./tokenFile.ts";
 import { addToken } from "./tokens.ts";
 import { keyFile } from "./vault.ts";
+import { newerExport } from "./writer.ts";
 
 // An export also holds the key to its secrets and the first token.
 const parts = { key: keyFile, token: tokenFile };
@@ -67,7 +68,7 @@ function unpack(draft: string, file: string): Readonly<Record<keyof typeof parts
     db.exec("PRAGMA journal_mode = MEMORY; PRAGMA secure_delete = ON");
     const found = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'export'").get();
     if (!found) throw noExport;
-    requireKnownSchema(db, file);
+    requireKnownSchema(db, file, newerExport);
     requireWhole({ db }, file);
     const valueOf = (name: string): string | null => {
       const value = db.prepare("SELECT value FROM export WHERE name = ?").get(name)?.["value"];

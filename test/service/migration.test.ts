@@ -13,7 +13,7 @@ import { openForCommand } from "../../service/store/openForCommand.ts";
 import { firstSchema, stepsFrom } from "../../service/store/schema.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { killAtEach, killTimeout } from "./killAtEach.ts";
-import { held, planted, plantMigration, replaceMigrations, writeOldFolder } from "./oldFolder.ts";
+import { contents, held, planted, plantMigration, replaceMigrations, writeOldFolder } from "./oldFolder.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "machines-migration-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -21,23 +21,6 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const at = `/apps/web/machines/${held.machine}`;
 
 const backup = `service.db.backup-${firstSchema}`;
-
-const byText = (a: object, b: object): number => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
-
-/** The rows of every table of a store. */
-function contents(data: string, name = "service.db"): Record<string, Record<string, unknown>[]> {
-  const db = new DatabaseSync(join(data, name), { readOnly: true });
-  const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all();
-  const all = tables.map(({ name }) => [
-    name,
-    db
-      .prepare(`SELECT * FROM ${String(name)}`)
-      .all()
-      .sort(byText),
-  ]);
-  db.close();
-  return Object.fromEntries(all);
-}
 
 /** The tables, indexes and triggers of a store, without differences of how they were written down. */
 const shapes = (db: DatabaseSync): unknown[] =>

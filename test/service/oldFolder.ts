@@ -52,3 +52,20 @@ export function replaceMigrations(steps: readonly string[]): () => void {
 
 /** Adds the planted migration to those of the service. Returns how to remove it again. */
 export const plantMigration = (): (() => void) => replaceMigrations([...migrations, planted]);
+
+const byText = (a: object, b: object): number => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
+
+/** The rows of every table of a store. */
+export function contents(data: string, name = "service.db"): Record<string, Record<string, unknown>[]> {
+  const db = new DatabaseSync(join(data, name), { readOnly: true });
+  const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all();
+  const all = tables.map(({ name }) => [
+    name,
+    db
+      .prepare(`SELECT * FROM ${String(name)}`)
+      .all()
+      .sort(byText),
+  ]);
+  db.close();
+  return Object.fromEntries(all);
+}

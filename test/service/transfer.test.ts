@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createService, startLocal, type Service } from "../../service/index.ts";
 import { exportStore, importStore } from "../../service/store/transfer.ts";
+import { version } from "../../service/version.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { caller } from "./client.ts";
 import { command, folder, foreground, start } from "./command.ts";
@@ -157,7 +158,7 @@ test("an import replaces no existing data", async () => {
   const newer = new DatabaseSync(file);
   newer.exec("PRAGMA user_version = 999");
   newer.close();
-  expect(await refused(file, empty)).toContain("was written by a newer machines-service (schema 999");
+  expect(await refused(file, empty)).toContain(`was written by machines-service ${version} (schema 999)`);
   expect(readdirSync(empty)).toEqual(["service.lock"]);
 });
 

@@ -29,7 +29,7 @@ const onlyInAll: readonly string[] = [
   ...[
     "runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,members,noSpace,proxy,public}",
   ],
-  ...["runtime/{backup,registry,rollouts,serviceImage,volumes,webApp}"],
+  ...["runtime/{backup,registry,rollouts,serviceImage,upgrade,volumes,webApp}"],
   ...[
     "service/{killAtWrite,schemathesis}",
     "service/histories/*",

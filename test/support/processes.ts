@@ -33,7 +33,8 @@ export const processesWith = (matches: (words: readonly string[]) => boolean): n
     return words !== undefined && matches(words) ? [Number(name)] : [];
   });
 
-const signal = (pid: number, name: "SIGSTOP" | "SIGKILL"): void => {
+/** Sends a signal to a process, unless it has exited. */
+export const signal = (pid: number, name: "SIGSTOP" | "SIGKILL" | "SIGTERM"): void => {
   try {
     process.kill(pid, name);
   } catch {

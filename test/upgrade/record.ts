@@ -1,8 +1,9 @@
-// npm run record-upgrade: records the output of this version for program.ts, so that later versions can prove that they
-// read it. Started by tools/recordUpgrade.mjs.
+// npm run record-upgrade: records the output of this version for program.ts, and a data folder of its service, so that later versions can
+// prove that they read it. Started by tools/recordUpgrade.mjs.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import type { TestProject } from "vitest/node";
 import { seededRandom } from "../../service/index.ts";
 import setup from "../e2e/globalSetup.ts";
@@ -19,6 +20,7 @@ import {
   withoutRepetitions,
   type Operation,
 } from "./records.ts";
+import { recordService } from "./recordService.ts";
 
 const { version } = JSON.parse(readFileSync("sdk/nodejs/package.json", "utf8")) as { version: string };
 const target = join(folder, version);
@@ -126,6 +128,8 @@ async function editOutside(service: TestService): Promise<void> {
 }
 
 async function main(): Promise<void> {
+  const { build, name } = parseArgs({ options: { build: { type: "string" }, name: { type: "string" } } }).values;
+  if (build !== undefined && name !== undefined) return recordService(build, name);
   if (existsSync(target))
     throw new Error(
       `${target} exists already: the record of a published version never changes. Before it is published, remove the folder and record again.`,
@@ -147,6 +151,8 @@ async function main(): Promise<void> {
     writeFileSync(join(target, "state.dynamic.json"), dynamic);
     writeFileSync(join(target, "state.plugin.json"), plugin.state);
     writeFileSync(join(target, "grpc.json"), plugin.conversation);
+    console.log("Recording the service …");
+    await recordService(join(process.cwd(), "service/dist/service/main.js"), version);
     console.log(`Written to ${target}.`);
   } finally {
     await remove();

@@ -18,6 +18,7 @@ export const layers = {
   ],
   service: [
     ["refusal", "ids", "ownCommand", "reasonOf", "requestAddress", "requireNode", "version", "withResolvers"],
+    ["releases"],
     ["states", "crypto"],
     ["replication"],
     ["store"],

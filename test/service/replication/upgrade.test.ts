@@ -3,9 +3,10 @@ import { expect, test } from "vitest";
 import { firstSchema, migrations } from "../../../service/store/schema.ts";
 import { version } from "../../../service/version.ts";
 import { freePort } from "../../../service/runtime/postgres/server.ts";
-import { command, folder } from "../command.ts";
+import { command, folder, foreground } from "../command.ts";
+import { signal } from "../../support/processes.ts";
 import { plantedIn } from "../histories/bugs.ts";
-import { serverForTests } from "./serverForTests.ts";
+import { momentOf, serverForTests } from "./serverForTests.ts";
 import {
   callOf,
   copyOf,
@@ -32,7 +33,7 @@ const next = plantedIn([
 ]);
 const [schema, nextSchema] = [firstSchema, firstSchema + 1].map((one) => one + migrations.length);
 const tooOld = new RegExp(
-  `entry \\d+ of the log was written by a newer machines-service \\(schema ${nextSchema}, this one knows ${schema}\\)\\. Install that version\\.`,
+  `entry \\d+ of the log was written by a newer machines-service \\(schema ${nextSchema}\\), and this is ${version}, which knows schema ${schema}\\. Start that version again \\(npm install --global machines-service@${nextVersion}\\)\\. A return to ${version} needs a moment from before the upgrade: `,
 );
 
 /** Members that keep their addresses. */
@@ -58,7 +59,7 @@ async function three() {
     /** Replaces the process in a folder. */
     async replace(i: number): Promise<void> {
       const { pid, end } = members[i] as Member;
-      process.kill(pid, "SIGTERM");
+      signal(pid, "SIGTERM");
       const { code, err } = await end;
       // One that follows ends by itself if the next version leads meanwhile.
       if (code !== 0) expect([code, err]).toEqual([1, expect.stringMatching(tooOld)]);
@@ -81,6 +82,10 @@ test.for(["the leader last", "the leader first"])(
     const { service, members, leader, standbys, replace, list } = await three();
     const creating = create("app", () => members);
     await creating.more(20);
+    const before = { names: new Set(await namesAt(await leaderOf(members))), moment: await momentOf(server) };
+    const { data: copy = "" } = members[leader] ?? {};
+    const check = await command(["upgrade", "--check", "--data", copy], { ...process.env, ...next });
+    expect(check).toMatchObject({ code: 0, out: expect.stringContaining("Replace the members one after the other") });
     for (const i of order === "the leader last" ? [...standbys, leader] : [leader, ...standbys]) {
       await replace(i);
       await creating.more(20);
@@ -102,6 +107,14 @@ test.for(["the leader last", "the leader first"])(
     // A new member begins with the tables of the version before, and gets the others where the log has them.
     const fourth = await service.startWith(next);
     await expectEqualCopies([...members, fourth]);
+    // The version before takes what was there before the upgrade, and nothing later.
+    const past = folder();
+    const at = ["export", "--store", service.store, "--key-file", service.keyFile, "--at", before.moment];
+    expect(await command([...at, "--data", past])).toMatchObject({ code: 0 });
+    const returned = await foreground(past, ["--delays", "none"]);
+    const had = new Set(await namesAt({ ...returned, data: past }));
+    expect([...before.names].filter((name) => !had.has(name))).toEqual([]);
+    expect(had.size).toBeLessThan(names.size);
   },
 );
 
