@@ -84,6 +84,7 @@ export async function planSetup({ given, options }: Wanted): Promise<SetupPlan> 
     drain: Number(settings.get(variables.drain) ?? 3),
   };
   requireReadable(installed);
+  await requireOwnProcess(installed);
   const steps: Step[] = [
     ...(await packages(settings, installed)),
     ...(await postgresPackage(installed)),
@@ -107,6 +108,17 @@ function requireReadable(installed: Installed): void {
     throw new Problem(
       `${hidden} is in a home folder, which the user ${serviceUser} cannot read; install it for all users`,
     );
+}
+
+/** A service that a user has started keeps the data and the address from the unit. */
+async function requireOwnProcess({ data }: Installed): Promise<void> {
+  const running = findRunning(data);
+  if (!running) return;
+  const { out } = await systemctl("show", "--property", "MainPID", "--value", serviceUnit);
+  if (out.trim() === String(running.pid)) return;
+  throw new Problem(
+    `a machines-service that systemd did not start (pid ${running.pid}) serves ${data}; stop it first: machines-service stop --data ${data}`,
+  );
 }
 
 /** Programs that Debian has. */

@@ -10,7 +10,7 @@ import { findRunning } from "../local/daemon.ts";
 import { ownCommand } from "../ownCommand.ts";
 import { compareVersions, releaseBetween } from "../releases.ts";
 import { isCopy } from "../replication/changes.ts";
-import { schemaOf, storeFile } from "../store/database.ts";
+import { damaged, schemaOf, sqliteCode, storeFile } from "../store/database.ts";
 import type { Running } from "../store/lock.ts";
 import { currentSchema, firstSchema } from "../store/schema.ts";
 import { newerStore, writerOf } from "../store/writer.ts";
@@ -58,18 +58,14 @@ interface Facts {
 export async function examineUpgrade({ data, settings }: Upgraded): Promise<UpgradeCheck> {
   const running = findRunning(data);
   const file = storeFile(data);
-  const facts = existsSync(file) ? factsOf(file) : undefined;
-  const from = running?.version ?? facts?.writer;
+  const facts = existsSync(file) ? factsOr(file) : undefined;
+  const from = running?.version ?? (facts && "writer" in facts ? facts.writer : undefined);
   const isOther = from !== undefined && from !== version;
   const published = isOther ? undefined : await newestPublished();
   const findings = [
     versionFinding(data, from, published),
     nodeFinding(published),
-    ...(facts ? [tablesFinding(facts, file, from), ...(await diskFindings(facts, data))] : []),
-    ...(facts ? [memberFinding(facts)] : []).flat(),
-    ...(facts
-      ? [backupFinding(data, repositoryOf(data, settings), settings?.get(variables.backupEvery) || "24h")]
-      : []),
+    ...(facts === undefined ? [] : "about" in facts ? [facts] : await storeFindings(facts, { data, settings, from })),
     ...(running ? await runningFindings(running) : [ok("service", "It is not running, so nothing is interrupted")]),
   ];
   return {
@@ -78,6 +74,32 @@ export async function examineUpgrade({ data, settings }: Upgraded): Promise<Upgr
     published: published && "version" in published ? published.version : null,
     findings,
   };
+}
+
+async function storeFindings(facts: Facts, of: Upgraded & { readonly from: string | undefined }): Promise<Finding[]> {
+  const { data, settings, from } = of;
+  const every = settings?.get(variables.backupEvery) || "24h";
+  return [
+    tablesFinding(facts, storeFile(data), from),
+    ...(await diskFindings(facts, data)),
+    ...memberFinding(facts),
+    backupFinding(data, repositoryOf(data, settings), every),
+  ];
+}
+
+/** What is known of a store, or that it cannot be read. */
+function factsOr(file: string): Facts | Finding {
+  try {
+    return factsOf(file);
+  } catch (error) {
+    const code = sqliteCode(error);
+    if (code === undefined) throw error;
+    const what =
+      code === 11 || code === 26
+        ? damaged(file).message.replace(/\.$/, "")
+        : `${file} cannot be read (SQLite says ${code})`;
+    return problem("store", what, "Check that it is yours, and that its disk has space");
+  }
 }
 
 function repositoryOf(data: string, settings: Upgraded["settings"]): string | undefined {
@@ -229,8 +251,8 @@ async function runningFindings({ runtime, postgres, unit, drainMs }: Running): P
         ),
   );
   if (runtime === "simulated") return findings;
-  const seconds = (drainMs ?? 0) / 1000;
-  const ended = `WebSockets, streams and raw connections through the proxy end after ${seconds} s (--drain), terminals at once`;
+  const time = drainMs === undefined ? "the time that --drain gives" : `${drainMs / 1000} s (--drain)`;
+  const ended = `WebSockets, streams and raw connections through the proxy end after ${time}, terminals at once`;
   return [...findings, ok("connections", `${ended}; their clients connect again`)];
 }
 

@@ -5,13 +5,12 @@ import { join } from "node:path";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { firstSchema, migrations } from "../../service/store/schema.ts";
-import { version } from "../../service/version.ts";
 import { caller, type Call } from "../service/client.ts";
 import { command, folder } from "../service/command.ts";
 import { serviceMain } from "../support/built.ts";
 import { canHoldSockets, holdSockets, type Holder } from "../support/heldSockets.ts";
 import { afterThisTest } from "../support/leftovers.ts";
-import { otherBuild } from "../support/otherBuild.ts";
+import { asVersion, otherBuild } from "../support/otherBuild.ts";
 import { steadyLoad } from "../support/steadyLoad.ts";
 import { removeStored } from "./cleaning.ts";
 import { image } from "./image.ts";
@@ -19,16 +18,6 @@ import { docker, hasEngine } from "./runtimes.ts";
 
 const schema = firstSchema + migrations.length;
 const newer = "0.9.0";
-
-/** The next version: another number, and a column with a value for every row. */
-const changes = [
-  { find: `"${version}"`, replace: JSON.stringify(newer) },
-  {
-    find: "const currentSchema = () => ",
-    replace:
-      "migrations.push(\"ALTER TABLE apps ADD COLUMN note TEXT; UPDATE apps SET note = 'changed'\");\nconst currentSchema = () => ",
-  },
-];
 
 /** A service at ports that its parent holds, with containers and Postgres servers. */
 async function running() {
@@ -116,7 +105,7 @@ const appsOf = async (call: Call): Promise<string[]> =>
 
 describe.runIf(hasEngine && canHoldSockets())("an upgrade of a service with containers and databases", () => {
   test("no request, container or connection is lost, and the version before has everything from before", async () => {
-    const next = otherBuild(serviceMain, changes);
+    const next = otherBuild(serviceMain, asVersion(newer));
     afterThisTest(() => next.remove());
     const { data, start, call, ports } = await running();
     const old = await start(serviceMain);

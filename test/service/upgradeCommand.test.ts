@@ -1,13 +1,16 @@
 // upgrade --check: what an upgrade would do, and what would prevent it.
 import { createServer } from "node:http";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { firstSchema, migrations } from "../../service/store/schema.ts";
 import { compareVersions, releaseBetween } from "../../service/releases.ts";
 import { version } from "../../service/version.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { command, folder, foreground, start } from "./command.ts";
+import { mountSmall } from "../support/smallDisk.ts";
 import { plantedIn } from "./histories/bugs.ts";
 
 const schema = firstSchema + migrations.length;
@@ -138,6 +141,32 @@ test("a program that is newer than the running service says which steps it would
       text: expect.stringMatching(/^The store has .* its copy and the changes take up to .* kB, and .* are free$/),
     },
   });
+});
+
+test("too little room for the copy is a problem, and so is a store that cannot be read", async ({ skip }) => {
+  const data = folder();
+  const disk = mountSmall(data, 2 ** 26);
+  skip(disk === undefined, "only root may mount a file system");
+  await start(data);
+  disk?.fill();
+  const env = as("0.2.0", ["0.1", "0.2"], step);
+  const full = await check(data, env);
+  expect([full.code, full.found["disk"]]).toEqual([
+    1,
+    {
+      state: "problem",
+      text: expect.stringMatching(/ its copy and the changes take up to .* kB, and 0 B are free$/),
+      advice: `Free some space for ${data}`,
+    },
+  ]);
+  disk?.resize(2 ** 26);
+  await command(["stop", "--data", data]);
+  writeFileSync(join(data, "service.db"), Buffer.alloc(8192, "garbage"));
+  const damaged = await check(data, env);
+  expect([damaged.code, damaged.found["store"]]).toEqual([
+    1,
+    expect.objectContaining({ state: "problem", text: expect.stringContaining("service.db is damaged") }),
+  ]);
 });
 
 test("a version that is older than the two releases before is refused, with the one to install first", async () => {

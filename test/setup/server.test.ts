@@ -5,7 +5,12 @@ import { resticProgram } from "../../tools/setup/restic.mjs";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
 import { archiveOfImage, configOfImage } from "../runtime/imageArchive.ts";
 import { image } from "../runtime/image.ts";
+import { version } from "../../service/version.ts";
+import { asVersion } from "../support/otherBuild.ts";
 import { Server } from "./server.ts";
+
+/** The version of another package. */
+const newer = "0.9.0";
 
 let server: Server;
 let isThere = false;
@@ -72,6 +77,16 @@ withServer("an option that start would refuse is refused before anything changes
   const { code, err } = await server.run("machines-service", "setup", "--keep-history", "long");
   expect([code, err]).toEqual([1, expect.stringContaining("--keep-history takes a time")]);
   expect((await server.run("ls", "/etc/machines-service")).code).not.toBe(0);
+});
+
+withServer("setup takes no service over that a user has started", async () => {
+  const data = ["--data", "/var/lib/machines-service"];
+  await server.output("machines-service", "start", "--detach", ...data);
+  const { code, err } = await server.run("machines-service", "setup");
+  expect([code, err]).toEqual([1, expect.stringContaining("stop it first: machines-service stop")]);
+  expect((await server.run("ls", "/etc/machines-service")).code).not.toBe(0);
+  await server.output("machines-service", "stop", ...data);
+  await server.output("rm", "-r", "/var/lib/machines-service");
 });
 
 withServer("setup leaves a service that is ready, and doctor finds nothing", async () => {
@@ -164,6 +179,45 @@ withServer("another setup changes what was given and keeps the rest, without a r
   expect(settings.split("\n")).toEqual(
     expect.arrayContaining(["# mine", "MACHINES_SERVICE_KEEP_HISTORY=30d", "MACHINES_RUNTIME=docker"]),
   );
+});
+
+withServer("another package and setup replace the version, and nothing that runs notices", async () => {
+  const [running, databases] = [await containers(), await servers()];
+  server.installPackage(asVersion(newer));
+  const check = JSON.parse(await server.output("machines-service", "upgrade", "--check", "--json"));
+  expect(check).toMatchObject({ from: version, installed: newer, published: null });
+  const found = (about: string) => check.findings.find((one: { readonly about: string }) => one.about === about);
+  expect(found("tables").text).toMatch(/^1 change, from schema \d+ to \d+; before, the store is copied/);
+  expect(found("requests").text).toContain("systemd holds the ports");
+  expect(found("Postgres").text).toBe("Servers, poolers and their connections stay as they are");
+  const load = "for i in $(seq 1 200); do curl -s -o /dev/null http://127.0.0.1:4280/healthz || echo failed; done";
+  const [failed, out] = await Promise.all([
+    server.output("sh", "-c", load),
+    server.output("machines-service", "setup"),
+  ]);
+  expect(failed).toBe("");
+  expect(out).toContain(`restarts the service, which has version ${version}, with ${newer}\n`);
+  expect(await stateOf(machine)).toBe("started");
+  expect([await containers(), await servers()]).toEqual([running, databases]);
+  expect(await problems()).toEqual([]);
+});
+
+withServer("the version before refuses to start, says how to return, and then has everything from before", async () => {
+  const [running, databases] = [await containers(), await servers()];
+  server.installPackage();
+  const refused = await server.run("machines-service", "setup");
+  expect([refused.code, refused.err]).toEqual([
+    1,
+    expect.stringContaining(`was written by machines-service ${newer} (schema`),
+  ]);
+  await server.output("systemctl", "stop", unit, "machines-service-api.socket");
+  const back =
+    "cd /var/lib/machines-service && mkdir newer && mv service.db service.db-* newer && mv service.db.backup-* service.db";
+  await server.output("sh", "-c", back);
+  await server.output("machines-service", "setup");
+  expect(await stateOf(machine)).toBe("started");
+  expect([await containers(), await servers()]).toEqual([running, databases]);
+  expect(await problems()).toEqual([]);
 });
 
 withServer("stop says what ends a unit, and logs shows its journal", async () => {

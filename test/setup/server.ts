@@ -1,11 +1,13 @@
 // A server of the tests: an empty Debian with a real systemd, in a container without a network.
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
+import type { Change } from "../service/histories/bugs.ts";
+import { changeCode } from "../support/otherBuild.ts";
 import { hang } from "../support/patience.mts";
 
 /** How a command on the server ended. */
@@ -62,12 +64,16 @@ export class Server {
     execFileSync("npm", args, { stdio: "pipe" });
   }
 
-  /** Installs the package as it is built now, for the first time or again. */
-  installPackage(): void {
+  /** Installs the package as it is built now, for the first time or again; perhaps as another version, with other code. */
+  installPackage(changes: readonly Change[] = []): void {
     const to = mkdtempSync(join(tmpdir(), "machines-pack-"));
     try {
-      const packed = execFileSync("npm", ["pack", "--json", "--pack-destination", to], {
-        cwd: "service",
+      const cwd = join(to, "package");
+      for (const part of ["dist", "watch", "package.json"])
+        cpSync(join("service", part), join(cwd, part), { recursive: true });
+      changeCode(cwd, changes);
+      const packed = execFileSync("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", to], {
+        cwd,
         stdio: "pipe",
       });
       const listed: unknown = JSON.parse(packed.toString());
