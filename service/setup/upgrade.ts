@@ -143,7 +143,7 @@ function versionFinding(data: string, from: string | undefined, published: Publi
     return warning(
       about,
       `${published?.reason ?? "Nothing is known of newer versions"}; this is ${version}`,
-      "Install a newer version, or name its file to npx, and check again with it",
+      "With the file of a newer version: npx --package FILE machines-service upgrade --check",
     );
   if (compareVersions(published.version, version) <= 0) return ok(about, `${version} is the newest version`);
   const command = ownCommand("upgrade --check", data).replace(
