@@ -1,5 +1,5 @@
 // The Docker runtime for a service: `createService({ runtime: await dockerRuntime() })`.
-import { ownAddresses } from "../networks.ts";
+import { createServer } from "node:net";
 import type { RuntimeFactory, VolumeArchives } from "../runtime.ts";
 import { Reconciler } from "../reconciler/reconciler.ts";
 import { isNetwork } from "./addresses.ts";
@@ -45,13 +45,30 @@ export async function machinesReach(): Promise<string | undefined> {
     .getNetwork("bridge")
     .inspect()
     .catch(() => undefined)) as BridgeNetwork | undefined;
-  const gateway = bridge?.IPAM?.Config?.[0]?.Gateway;
+  const { Gateway, Subnet } = bridge?.IPAM?.Config?.[0] ?? {};
+  // Of its usual network, an engine that was just installed names no gateway until its next start. It is the first address.
+  const gateway = Gateway ?? firstIn(Subnet);
   // An engine in a virtual machine has an address that only the containers have.
-  return ownAddresses().find((address) => address === gateway);
+  return gateway !== undefined && (await isOwn(gateway)) ? gateway : undefined;
 }
 
 interface BridgeNetwork {
-  readonly IPAM?: { readonly Config?: readonly { readonly Gateway?: string }[] };
+  readonly IPAM?: { readonly Config?: readonly { readonly Gateway?: string; readonly Subnet?: string }[] };
+}
+
+/** The first address of an IPv4 network. */
+function firstIn(network = ""): string | undefined {
+  const [, head, last] = /^(\d+\.\d+\.\d+)\.(\d+)\//.exec(network) ?? [];
+  return last === undefined ? undefined : `${head}.${Number(last) + 1}`;
+}
+
+/** Whether this computer can listen at an address. Its list of addresses lacks those of bridges that no container uses. */
+function isOwn(address: string): Promise<boolean> {
+  const server = createServer();
+  return new Promise((done) => {
+    server.once("error", () => done(false));
+    server.listen(0, address, () => server.close(() => done(true)));
+  });
 }
 
 /** What an operator allows Machines beside the usual. */
