@@ -97,8 +97,8 @@ export class Backups {
     const restic = this.#restic(repository);
     writeRepository(folder, repository);
     const plan = async (): Promise<void> => {
-      // Another member may have made the last one.
-      if (!this.#last) await this.#find(restic);
+      // Another member may have made the last one. In turn, because two at once would create the repository twice, which damages it.
+      if (!this.#last) await this.#inTurn(() => this.#find(restic));
       this.#plan();
     };
     void plan().catch((error: unknown) => {
