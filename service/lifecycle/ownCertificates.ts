@@ -15,6 +15,9 @@ const againMs = 10 * 60 * 1000;
 // Renewals and repetitions do not count, nor does the name of the service itself.
 const mostInHour = 40;
 
+// ASSUMED: a start repeats a request that was refused more than a minute ago. A service that ends again and again asks no more often.
+const oneStart = 60 * 1000;
+
 /** The proxy listens by then, which the authority asks. */
 const soon = 2000;
 
@@ -133,6 +136,16 @@ export function ownRefused(context: Context, subject: string, { message, limited
   store.touch(subject);
 }
 
+/**
+ * When a refused request is repeated after a start: soon, because its reason has probably been corrected, unless the authority limits
+ * requests.
+ */
+function againAfterStart({ failures, limited_until }: OwnCertificateRow, again: number, now: number): number {
+  if ((limited_until ?? 0) > now) return again;
+  const asked = again - pauseAfter(Math.max(failures - 1, 0));
+  return Math.min(again, Math.max(now, asked + oneStart));
+}
+
 /** After a start: what was requested is requested again when it is due, and what another authority has issued at once. */
 export function recoverOwnCertificates(context: Context): void {
   const { store, clock, timers, issuer } = context;
@@ -141,7 +154,9 @@ export function recoverOwnCertificates(context: Context): void {
   for (const row of store.all<OwnCertificateRow>("SELECT * FROM own_certificates")) {
     const { name, issued_by, issued_at, expires_at, again_at } = row;
     const isCurrent = issued_by === issuer.name && issued_at !== null && expires_at !== null;
-    const due = again_at ?? (isCurrent ? issued_at + renewedAfter(expires_at - issued_at) : 0);
+    const again = again_at === null ? null : againAfterStart(row, again_at, now);
+    if (again !== again_at) store.run("UPDATE own_certificates SET again_at = ? WHERE name = ?", again, name);
+    const due = again ?? (isCurrent ? issued_at + renewedAfter(expires_at - issued_at) : 0);
     timers.after(Math.max(Math.ceil(due - now), soon), "certificate.own", ownSubject(name));
   }
 }

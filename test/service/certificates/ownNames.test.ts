@@ -136,15 +136,15 @@ async function sent(url: string, body: string, { headers = {}, ...options }: { h
 }
 
 /** A service on the clock of the test, whose authority the test plays. */
-async function withAuthority() {
+async function withAuthority(more: { readonly data?: string; readonly clock?: ManualClock } = {}) {
   const asked: string[] = [];
   let host: IssuerHost | undefined;
   const issuer: IssuerFactory = (given) => {
     host = given;
     return { name: "played", checksItself: true, request: ({ hostname: name }) => void asked.push(name) };
   };
-  const clock = new ManualClock();
-  const app = await withReach({ issuer, publicNames, clock });
+  const { clock = new ManualClock(), ...kept } = more;
+  const app = await withReach({ issuer, publicNames, clock, ...kept });
   const refuse = (name: string, more: object = {}): void =>
     host?.events.refused(`/${name}`, {
       ...{ code: "AUTHORITY_REFUSED", message: "no", remediation: "", isFailedCheck: true, ...more },
@@ -175,6 +175,28 @@ describe("requests of certificates", () => {
       refuse(name);
       await app.service.context.store.unsettled;
     }
+  });
+
+  test.each([
+    ["repeated after a start", {}, [hostname]],
+    ["not repeated after a start while the authority limits requests", { limitedUntil: Number.MAX_SAFE_INTEGER }, []],
+  ])("one that was refused is %s", async (_, reason, again) => {
+    const given = { data: folder(), clock: new ManualClock() };
+    const first = await withAuthority(given);
+    await first.app.offer(web);
+    await expect.poll(() => first.asked).toEqual([hostname]);
+    first.refuse(hostname, reason);
+    await first.app.service.context.store.unsettled;
+    await first.app.close();
+    given.clock.advance(60_000);
+    const second = await withAuthority(given);
+    await second.app.offer(web);
+    given.clock.advance(2000);
+    await expect.poll(() => second.asked).toEqual(again);
+    second.refuse(hostname, reason);
+    // A request would be sent before this answer.
+    expect(await namesFor(second.app, hostname)).toBe("DNS:localhost");
+    expect(second.asked).toEqual(again);
   });
 
   test("while the authority limits them, none is made for any name", async () => {
