@@ -28,10 +28,16 @@ export function requireOrg(store: Store, slug: string, folder: string): OrgRow {
   throw new Problem(`there is no organization ${slug}${nearestOr(slug, slugs, way)}`);
 }
 
-/** The organization, and the App if one is named, which determines the organization too. */
+/** What options name. */
+interface Named {
+  readonly org?: string | undefined;
+  readonly app?: string | undefined;
+}
+
+/** The organization, and the App if one is named, which determines the organization too; `hint` says what to do if there is none. */
 export function holderOf(
   store: Store,
-  { org, app: name }: { readonly org?: string | undefined; readonly app?: string | undefined },
+  { org, app: name, hint = "" }: Named & { readonly hint?: string },
   folder: string,
 ): Holder {
   if (name === undefined) return { slug: requireOrg(store, org ?? "personal", folder).slug };
@@ -39,7 +45,7 @@ export function holderOf(
   const holder = store.get<{ app: string; slug: string }>(`SELECT a.id AS app, o.slug ${apps} AND a.name = ?`, name);
   if (!holder) {
     const names = store.all<{ name: string }>(`SELECT a.name ${apps}`).map((known) => known.name);
-    throw new Problem(`there is no app ${name}${nearestOr(name, names, "")}`);
+    throw new Problem(`there is no app ${name}${nearestOr(name, names, hint)}`);
   }
   if (org !== undefined && org !== holder.slug)
     throw new Problem(`the app ${name} belongs to organization ${holder.slug}, not to ${org}`);
@@ -47,11 +53,7 @@ export function holderOf(
 }
 
 /** The organizations that options select: that of the App, the named one, or all. */
-export function orgsOf(
-  store: Store,
-  { org, app }: { readonly org?: string | undefined; readonly app?: string | undefined },
-  folder: string,
-): readonly string[] {
+export function orgsOf(store: Store, { org, app }: Named, folder: string): readonly string[] {
   if (app !== undefined) return [holderOf(store, { org, app }, folder).slug];
   if (org !== undefined) return [requireOrg(store, org, folder).slug];
   return store.all<OrgRow>("SELECT slug FROM orgs ORDER BY id").map(({ slug }) => slug);

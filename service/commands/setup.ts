@@ -30,8 +30,14 @@ export function useInstalled(env: NodeJS.ProcessEnv): void {
   env[commandVariable] ||= "machines-service";
 }
 
+/** Finds programs for administrators, which `su` and cron leave out of PATH. */
+function useSystemFolders(): void {
+  process.env["PATH"] = [process.env["PATH"] ?? "/usr/bin:/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"].join(":");
+}
+
 async function setup(flags: Readonly<Record<string, unknown>>, command: Command): Promise<void> {
   // Loaded only when they are used: the other commands take less time without them.
+  useSystemFolders();
   const { planSetup, requireServer } = await import("../setup/setup.ts");
   const isDry = flags["dryRun"] === true;
   const isRoot = process.getuid?.() === 0;
@@ -66,6 +72,7 @@ function printDone({ steps, settings, installed }: SetupPlan): void {
 }
 
 async function doctor(flags: { readonly json?: true }, command: Command): Promise<void> {
+  useSystemFolders();
   const { examine } = await import("../setup/doctor.ts");
   const data = dataFolder(command.optsWithGlobals<{ readonly data?: string }>().data);
   const settings = installedSettings();

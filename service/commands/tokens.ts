@@ -79,7 +79,8 @@ export function scopeOf(
   folder: string,
 ): Pick<Grant, "slug" | "apps" | "network"> {
   if (app.length > 0 && network !== undefined) throw new Problem("give --app or --network, not both");
-  const holders = app.map((name) => holderOf(store, { org, app: name }, folder));
+  const hint = "; create it first, or give --network instead, in which it can be created";
+  const holders = app.map((name) => holderOf(store, { org, app: name, hint }, folder));
   const [first, ...others] = holders;
   if (!first) return { slug: holderOf(store, { org }, folder).slug, network };
   const other = others.findIndex(({ slug }) => slug !== first.slug);

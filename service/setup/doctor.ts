@@ -1,9 +1,7 @@
 // Looks for what is wrong with the service of this computer, and says what to do.
-import { X509Certificate } from "node:crypto";
 import { lookup } from "node:dns/promises";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
-import { connect, type TLSSocket } from "node:tls";
 import type { Option } from "commander";
 import { docsUrl } from "../../api/docsUrl.ts";
 import { readLast } from "../backup/places.ts";
@@ -15,6 +13,7 @@ import { readinessProblem } from "../local/send.ts";
 import { ownAddresses } from "../runtime/networks.ts";
 import type { Running } from "../store/lock.ts";
 import { version } from "../version.ts";
+import { certificateFinding } from "./certificateFinding.ts";
 import { hasProgram, run, textIn } from "./computer.ts";
 import { ok, problem, warning, type Finding } from "./finding.ts";
 import { variables } from "./options.ts";
@@ -49,7 +48,12 @@ export async function examine({ data, settings, options }: Examined): Promise<Fi
     postgres === "embedded" ? await postgresFindings() : [],
     await clockFindings(),
     value("public") === undefined ? [] : await firewallFindings(value("http") ?? "80", value("https") ?? "443"),
-    hostname === undefined ? [] : [await nameFinding(hostname), await certificateFinding(hostname, port)],
+    hostname === undefined
+      ? []
+      : [
+          await nameFinding(hostname),
+          await certificateFinding({ data, hostname, port, authority: settings?.get("NODE_EXTRA_CA_CERTS") }),
+        ],
     appsDomain === undefined ? [] : [await nameFinding(`any.${appsDomain}`, `*.${appsDomain}`)],
     settings === undefined ? [] : [backupFinding(data, value("backup"), value("backupEvery") ?? "24h")],
   ];
@@ -256,42 +260,4 @@ export function backupFinding(data: string, repository: string | undefined, ever
   return isOld
     ? problem("backups", text, `Look for the reason: journalctl -u ${serviceUnit} -n 50`)
     : ok("backups", text);
-}
-
-const day = 86_400_000;
-
-/** What the proxy of this computer shows to clients that ask for the name. */
-async function certificateFinding(hostname: string, port: number): Promise<Finding> {
-  const advice = `Look for the reason: journalctl -u ${serviceUnit} -n 50`;
-  try {
-    const { certificate, reason } = await certificateAt(hostname, port);
-    const days = Math.floor((Date.parse(certificate.validTo) - Date.now()) / day);
-    if (reason !== undefined)
-      return problem("certificate", `Clients do not trust the certificate of ${hostname} (${reason})`, advice);
-    if (days < 10) return problem("certificate", `The certificate of ${hostname} ends in ${days} days`, advice);
-    return ok("certificate", `The certificate of ${hostname} is valid for ${days} days`);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : "no answer";
-    return problem("certificate", `Nothing answers for ${hostname} at port ${port} (${reason})`, advice);
-  }
-}
-
-const handshakeMs = 10_000;
-
-function certificateAt(
-  hostname: string,
-  port: number,
-): Promise<{ readonly certificate: X509Certificate; readonly reason?: string }> {
-  return new Promise((done, fail) => {
-    const ca = process.env["NODE_EXTRA_CA_CERTS"];
-    const options = { host: "127.0.0.1", port, servername: hostname, rejectUnauthorized: false, timeout: handshakeMs };
-    const socket: TLSSocket = connect({ ...options, ...(ca === undefined ? {} : { ca: readFileSync(ca) }) }, () => {
-      const { raw } = socket.getPeerCertificate();
-      const reason = socket.authorized ? {} : { reason: String(socket.authorizationError) };
-      socket.destroy();
-      done({ certificate: new X509Certificate(raw), ...reason });
-    });
-    socket.once("timeout", () => socket.destroy(new Error("no answer")));
-    socket.once("error", fail);
-  });
 }

@@ -275,10 +275,23 @@ function socketsText({ listen, public: hosts, ports }: Installed): string {
 async function restartReason({ data }: Installed, isChanged: boolean): Promise<string | undefined> {
   if ((await systemctl("is-active", "--quiet", serviceUnit)).code !== 0) return "starts the service";
   if (isChanged) return "restarts the service";
-  const running = findRunning(data)?.version;
-  return running === version
+  const running = findRunning(data);
+  if (running?.version !== version)
+    return `restarts the service, which has version ${running?.version ?? "unknown"}, with ${version}`;
+  const other = otherSettings(running.pid);
+  return other.length === 0
     ? undefined
-    : `restarts the service, which has version ${running ?? "unknown"}, with ${version}`;
+    : `restarts the service, which has no ${other.join(", ")} of ${settingsFile} yet`;
+}
+
+/** Names of settings that a running service does not have: someone has edited the file. */
+function otherSettings(pid: number): string[] {
+  const variablesOf = textIn(`/proc/${pid}/environ`)?.split("\0");
+  if (variablesOf === undefined) return [];
+  const has = new Set(variablesOf);
+  return [...settingsIn(textIn(settingsFile) ?? "")]
+    .filter(([name, value]) => !has.has(`${name}=${value}`))
+    .map(([name]) => name);
 }
 
 async function startService(): Promise<void> {
