@@ -124,6 +124,13 @@ describe("a backup", () => {
     expect(list.at(-1)).toMatchObject({ runtime: "simulated", missing: [] });
   });
 
+  thoroughTest("one that is requested while the service creates its repository does not damage it", async () => {
+    const { data } = await withApp("--backup", repository.at);
+    expect(await run("backup", "--data", data)).toMatchObject({ code: 0, err: "" });
+    expect(await run("backup", "verify", "--data", data)).toMatchObject({ code: 0, err: "" });
+    expect(readdirSync(join(repository.at, "keys"))).toHaveLength(1);
+  });
+
   thoroughTest("verify finds a damaged repository", async () => {
     const own = testRepository(restic ?? "");
     const { data } = await withApp();

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { debianServer } from "../../tools/setup/debianServer.mjs";
 import { resticProgram } from "../../tools/setup/restic.mjs";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
-import { archiveOfImage, configOfImage } from "../runtime/imageArchive.ts";
 import { image } from "../runtime/image.ts";
 import { version } from "../../service/version.ts";
 import { asVersion } from "../support/otherBuild.ts";
@@ -36,30 +35,13 @@ const withServer = (name: string, body: () => Promise<void>): void =>
   });
 
 const unit = "machines-service.service";
-const shown = async (property: string): Promise<string> =>
-  (await server.output("systemctl", "show", unit, "--property", property, "--value")).trim();
-
-/** Sends a request to the API from the server itself. */
-async function call(method: string, path: string, body?: object) {
-  const token = (await server.output("machines-service", "token")).trim();
-  const data = body === undefined ? [] : ["--json", JSON.stringify(body)];
-  const args = ["--silent", "--show-error", "--request", method, "--header", `Authorization: Bearer ${token}`, ...data];
-  const out = await server.output("curl", ...args, "--write-out", "\n%{http_code}", `http://127.0.0.1:4280${path}`);
-  const end = out.lastIndexOf("\n");
-  const text = out.slice(0, end);
-  return { status: Number(out.slice(end + 1)), body: text === "" ? undefined : JSON.parse(text) };
-}
+const shown = (property: string): Promise<string> => server.shown(property);
+const call = (method: string, path: string, body?: object) => server.call(method, path, body);
 
 /** The state of a Machine. */
 const stateOf = async (id: string): Promise<string> => (await call("GET", `/v1/apps/web/machines/${id}`)).body.state;
 
-/** What a set-up server has, besides what the container of the test lacks. */
-async function problems(): Promise<readonly string[]> {
-  const { out } = await server.run("machines-service", "doctor", "--json");
-  const findings = JSON.parse(out) as { readonly about: string; readonly state: string; readonly text: string }[];
-  const ofContainer = ["clock", "open files", "disk", "backups"];
-  return findings.filter(({ about, state }) => state !== "ok" && !ofContainer.includes(about)).map(({ text }) => text);
-}
+const problems = (): Promise<readonly string[]> => server.problems("backups");
 
 let machine = "";
 
@@ -90,11 +72,7 @@ withServer("setup takes no service over that a user has started", async () => {
 });
 
 withServer("setup leaves a service that is ready, and doctor finds nothing", async () => {
-  await server.output(
-    "sh",
-    "-c",
-    `mkdir -p /etc/docker && echo '{"live-restore": true}' > /etc/docker/daemon.json && systemctl restart docker`,
-  );
+  await server.configureDocker();
   server.write("root/passphrase", "correct horse battery staple\n");
   const backup = ["--backup", "/mnt/backups", "--backup-passphrase-file", "/root/passphrase"];
   const out = await server.output("machines-service", "setup", ...backup);
@@ -116,10 +94,7 @@ withServer("the service has few rights of root, and runs containers and database
   const sysAdmin = 21n;
   expect([(bounding >> sysAdmin) & 1n, /^NoNewPrivs:\s*(\d)/m.exec(status)?.[1]]).toEqual([0n, "1"]);
   expect((await server.run("nsenter", "-t", pid, "-m", "touch", "/etc/x")).code).not.toBe(0);
-  const { Entrypoint, Env } = configOfImage(image);
-  server.write("root/image.tar", await archiveOfImage());
-  const changes = [`ENTRYPOINT ${JSON.stringify(Entrypoint)}`, ...Env.map((one) => `ENV ${one}`)];
-  await server.output("docker", "import", ...changes.flatMap((one) => ["--change", one]), "/root/image.tar", image);
+  await server.loadImage();
   expect((await call("POST", "/v1/apps", { name: "web", org_slug: "personal" })).status).toBe(201);
   const made = await call("POST", "/v1/apps/web/machines", { config: { image } });
   expect([made.status, made.body.error]).toEqual([200, undefined]);

@@ -35,7 +35,7 @@ const onlyInAll: readonly string[] = [
     "service/histories/*",
     "service/postgres/{failures,kills,pooler,sideBySide}",
   ],
-  ...["setup/server"],
+  ...["setup/server", "e2e/production"],
   ...["service/replication/{clocks,fullDisk,pooler,upgrade}", "service/watch/prometheus"],
 ];
 
