@@ -235,7 +235,10 @@ async function backUp(world: World): Promise<void> {
 async function loseAndRestore(world: World, stack: Stack): Promise<void> {
   const { server, s3 } = world;
   await server.output("sh", "-c", "systemctl stop machines-service.service 'machines-service-*.socket'");
-  const losses = ["pkill -KILL -x postgres", "rm -rf /var/lib/machines-service /etc/systemd/system/machines-service*"];
+  const losses = [
+    "pkill -KILL -x postgres; pkill -KILL -x pgbouncer",
+    "rm -rf /var/lib/machines-service /etc/systemd/system/machines-service*",
+  ];
   const containers = [
     "docker ps --all --quiet | xargs docker rm --force",
     "docker volume ls --quiet | xargs docker volume rm",
