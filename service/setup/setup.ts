@@ -297,7 +297,10 @@ function otherSettings(pid: number): string[] {
 async function startService(): Promise<void> {
   const { code } = await systemctl("restart", serviceUnit);
   if (code === 0) return;
-  const { out } = await run("journalctl", ["--unit", serviceUnit, "--lines", "5", "--output", "cat"]);
+  await run("journalctl", ["--sync"]);
+  // Only its own lines: systemd may add many about processes that remain.
+  const own = [`_SYSTEMD_UNIT=${serviceUnit}`, "_TRANSPORT=stdout"];
+  const { out } = await run("journalctl", ["--lines", "5", "--output", "cat", ...own]);
   throw new Problem(
     `the service did not start; systemd tries again until it does. Its last lines, also with journalctl -u machines-service:\n${out.trim()}`,
   );

@@ -1,5 +1,5 @@
 // docs/production.md, line by line, on an empty Debian: the commands are those of the page.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, inject, test } from "vitest";
@@ -7,6 +7,7 @@ import { debianServer } from "../../tools/setup/debianServer.mjs";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
 import { image } from "../runtime/image.ts";
 import { freePort } from "../service/reachable.ts";
+import { version } from "../../service/version.ts";
 import { commandsOf } from "../setup/page.ts";
 import { Server } from "../setup/server.ts";
 import { startActions, startIssuer } from "../support/issuer.ts";
@@ -16,6 +17,9 @@ import { findPebble, startAuthority, startDns } from "../support/pebble.ts";
 import { startProvider } from "../support/provider.ts";
 import { findRestic, startS3 } from "../support/restic.ts";
 import { counts, Stack } from "../support/stack.ts";
+
+/** The version of another package. */
+const newer = "0.9.0";
 
 const url = "https://machines.example.com";
 const shop = "https://shop.apps.example.com";
@@ -255,27 +259,31 @@ async function loseAndRestore(world: World, stack: Stack): Promise<void> {
 /** A newer version is installed while clients use the service. */
 async function upgrade(world: World, stack: Stack): Promise<void> {
   const { server } = world;
-  const [install, setup = ""] = commandsOf("Upgrade");
-  expect(install).toBe("npm install --global machines-service@latest");
+  const [check, install, setup = ""] = commandsOf("Upgrade");
+  expect([check, install]).toEqual([
+    "npx machines-service@latest upgrade --check",
+    "npm install --global machines-service@latest",
+  ]);
   const running = () =>
-    Promise.all([server.output("sh", "-c", "pgrep -x postgres"), server.output("docker", "ps", "--quiet")]);
+    Promise.all([server.output("sh", "-c", "pgrep -x -o postgres"), server.output("docker", "ps", "--quiet")]);
   const before = await running();
-  server.installPackage(asVersion("99.0.0"));
-  const load = `for i in $(seq 1 100); do curl -sf -o /dev/null --cacert ${world.trusted} ${url}/healthz ${shop}/release || echo failed; done`;
+  server.installPackage(asVersion(newer));
+  expect(await server.output("machines-service", "upgrade", "--check")).toContain(newer);
+  const load = `for i in $(seq 1 100); do curl -sf --cacert ${world.trusted} ${url}/healthz ${shop}/release > /dev/null || echo failed; done`;
   const [failed, said] = await Promise.all([server.beside("sh", ["-c", load]), server.output("bash", "-c", setup)]);
   expect([failed, said]).toEqual([
     "",
-    expect.stringMatching(/restarts the service, which has version .*, with 99\.0\.0/),
+    expect.stringContaining(`restarts the service, which has version ${version}, with ${newer}`),
   ]);
   expect(await running()).toEqual(before);
-  expect(await server.output("machines-service", "--version")).toBe("99.0.0\n");
+  expect(await server.output("machines-service", "--version")).toBe(`machines-service ${newer}\n`);
   await expectSame(world, stack);
 }
 
 async function destroy(world: World, stack: Stack): Promise<void> {
   const entries = await world.server.output("machines-service", "history");
-  expect(entries).toContain('"acme/shop"');
-  expect(stack.read()).not.toContain("mcs_");
+  expect(entries).toContain('"tokenName":"repo:acme/shop:ref:refs/heads/main by ada"');
+  expect(readFileSync(join(stack.dir, "Pulumi.dev.yaml"), "utf8")).not.toContain("token");
   expect(counts(await pulumi(world, stack, "destroy", "--yes", "--skip-preview"))).toEqual({ deleted: all });
   expect(await world.server.output("docker", "ps", "--all", "--quiet")).toBe("");
   await expect.poll(() => world.server.run("pgrep", "-x", "postgres")).toMatchObject({ code: 1 });
