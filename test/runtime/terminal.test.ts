@@ -1,6 +1,7 @@
 // Terminals in containers, by the WebSocket that the console and the command use.
 import { describe, expect, test } from "vitest";
 import { openTerminal, terminalPath } from "../support/terminalClient.ts";
+import { thoroughTest } from "../support/thorough.ts";
 import { hasShells } from "./shellFiles.ts";
 import { shellImage } from "./shellImage.ts";
 import { hasEngine, withRuntime } from "./runtimes.ts";
@@ -39,7 +40,7 @@ describe.runIf(hasEngine && hasShells)("a terminal in a container", () => {
     expect(await terminal.ended()).toEqual({ code: 1000, last: { exit: 7 } });
   });
 
-  test("shows full-screen programs, also at another size", async () => {
+  thoroughTest("shows full-screen programs, also at another size", async () => {
     const { open } = await machineWith();
     const terminal = await open();
     terminal.type("seq 1000 > /tmp/numbers; less /tmp/numbers\r");
@@ -56,7 +57,7 @@ describe.runIf(hasEngine && hasShells)("a terminal in a container", () => {
     expect((await terminal.ended()).last).toEqual({ exit: 0 });
   });
 
-  test("runs a command instead of a shell, and says if there is none of its name", async () => {
+  thoroughTest("runs a command instead of a shell, and says if there is none of its name", async () => {
     const { open } = await machineWith();
     const one = await open({ command: ["sh", "-c", 'echo "$1"; exit 3', "sh", "two words"] });
     expect((await one.ended()).last).toEqual({ exit: 3 });
@@ -82,7 +83,7 @@ describe.runIf(hasEngine && hasShells)("a terminal in a container", () => {
     expect(await app.state(id)).toBe("started");
   });
 
-  test("waits for a client that reads nothing, and shows everything to one that reads", async () => {
+  thoroughTest("waits for a client that reads nothing, and shows everything to one that reads", async () => {
     const { open } = await machineWith();
     const terminal = await open({ command: ["sh", "-c", "echo begins; read x; yes $(seq 1000)"] });
     await terminal.shows("begins");
@@ -102,7 +103,7 @@ describe.runIf(hasEngine && hasShells)("a terminal in a container", () => {
     expect((await terminal.ended()).last).toEqual({ exit: 130 });
   });
 
-  test("says when its Machine has stopped, and when the service ends", async () => {
+  thoroughTest("says when its Machine has stopped, and when the service ends", async () => {
     const { app, id, open } = await machineWith();
     const first = await open();
     await expect.poll(() => first.said).toEqual([{ opened: true }]);
@@ -119,7 +120,7 @@ describe.runIf(hasEngine && hasShells)("a terminal in a container", () => {
     expect(await second.ended()).toEqual({ code: 1001, last: { problem: "the service ends" } });
   });
 
-  test("needs a shell in the image, and uses sh if there is no bash", async () => {
+  thoroughTest("needs a shell in the image, and uses sh if there is no bash", async () => {
     const app = await withRuntime("docker");
     const none = await app.create({ image: await shellImage("machines-test/no-shell:1", ["sleep"]) });
     const plain = await app.create({ image: await shellImage("machines-test/sh:1", ["sleep", "sh"]) });

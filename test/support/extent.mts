@@ -15,7 +15,9 @@ export function allOr<T>(all: readonly T[], sample: readonly T[]): readonly T[] 
  */
 const onlyInAll: readonly string[] = [
   ...["cli/console", "generated/editor"],
-  ...["console/{clusters,faults,hostile,keyboard,large,live,logs,past,pictures,restart,search,terminal,views}"],
+  ...[
+    "console/{clusters,faults,hostile,keyboard,large,live,logs,past,pictures,problems,restart,search,terminal,tty,views}",
+  ],
   ...[
     "e2e/{automation,canary,configuration,consoleCode,conversion,database,drift,engineOptions,faults,functions,hooks,importFrom}",
   ],
