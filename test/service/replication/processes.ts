@@ -78,8 +78,15 @@ export async function historyOf({ url, data }: Pick<Member, "url" | "data">): Pr
 
 /** The names of all Apps, as a member says. */
 export async function namesAt(member: Member): Promise<string[]> {
-  const { body } = await callOf(member)("GET", "/apps?org_slug=personal");
-  return (body as { apps: { name: string }[] }).apps.map(({ name }) => name);
+  const names: string[] = [];
+  // A fast computer creates more than one page has.
+  for (let cursor = ""; ;) {
+    const { body } = await callOf(member)("GET", `/apps?org_slug=personal${cursor}`);
+    const { apps, next_cursor: next } = body as { apps: { name: string }[]; next_cursor?: string };
+    names.push(...apps.map(({ name }) => name));
+    if (next === undefined) return names;
+    cursor = `&cursor=${encodeURIComponent(next)}`;
+  }
 }
 
 /** Clients that create Apps all the time. */

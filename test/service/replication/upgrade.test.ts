@@ -32,8 +32,9 @@ const next = plantedIn([
   { find: `const version = "${version}";`, replace: `const version = "${nextVersion}";` },
 ]);
 const [schema, nextSchema] = [firstSchema, firstSchema + 1].map((one) => one + migrations.length);
+// The version is that in the list of members, which one that has just ended has left.
 const tooOld = new RegExp(
-  `entry \\d+ of the log was written by a newer machines-service \\(schema ${nextSchema}\\), and this is ${version}, which knows schema ${schema}\\. Start that version again \\(npm install --global machines-service@${nextVersion}\\)\\. A return to ${version} needs a moment from before the upgrade: `,
+  `entry \\d+ of the log was written by a newer machines-service \\(schema ${nextSchema}\\), and this is ${version}, which knows schema ${schema}\\. Start (that version again \\(npm install --global machines-service@${nextVersion}\\)|the newer version again)\\. A return to ${version} needs a moment from before the upgrade: `,
 );
 
 /** Members that keep their addresses. */
