@@ -1,6 +1,6 @@
 // The command trust: workflows that get a token for their identity token. It works on the store directly, also while the service runs.
 import { InvalidArgumentError, Option, type Command } from "commander";
-import { createIds, systemRandom } from "../ids.ts";
+import { systemRandom } from "../ids.ts";
 import { isIssuerUrl } from "../identity/issuerKeys.ts";
 import { findRunning } from "../local/daemon.ts";
 import { dataFolder } from "../local/options.ts";
@@ -96,8 +96,8 @@ function audienceOfRunning(folder: string): string {
   return new URL(url).origin;
 }
 
-/** A new id of a trust. */
-export const trustId = (): string => createIds(systemRandom()).accessToken().slice(-12).toLowerCase();
+/** A new id of a trust: hexadecimal digits as those of tokens, because one that began with a dash would be read as an option. */
+export const trustId = (): string => Buffer.from(systemRandom()(6)).toString("hex");
 
 async function add(_: AddFlags, command: Command): Promise<void> {
   const flags = command.optsWithGlobals<AddFlags>();

@@ -1,6 +1,13 @@
 // people: who may sign in to the console with a provider, and the options of the provider.
 import { expect, test } from "vitest";
+import { trustId } from "../../service/commands/trusts.ts";
 import { command, folder, foreground } from "./command.ts";
+
+test("the id of people and of a trust is never read as an option of a command", () => {
+  const ids = Array.from({ length: 1000 }, trustId);
+  expect(ids.filter((id) => !/^[0-9a-f]{12}$/.test(id))).toEqual([]);
+  expect(new Set(ids).size).toBe(1000);
+});
 
 test("people are added, listed and removed, also without a running service", async () => {
   const data = folder();
