@@ -1,9 +1,6 @@
 // A token of a workflow may end before its time: the service was restored, or the request waited longer than the token lives.
-import type { ClientParts, Handler } from "./handler.ts";
+import { bearer, type ClientParts, type Handler } from "./handler.ts";
 import type { Outcome } from "./transport.ts";
-
-/** The header that sends a token. */
-export const bearer = (token: string): string => `Bearer ${token}`;
 
 /** Sends a request once more whose token was refused, if another token can be had: a refused request changed nothing. */
 export const withAcceptedToken =

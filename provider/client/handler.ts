@@ -12,6 +12,9 @@ export interface Need {
   readonly refused?: string;
 }
 
+/** The value of the header that sends a token. */
+export const bearer = (token: string): string => `Bearer ${token}`;
+
 /** The parts of a client. */
 export interface ClientParts {
   readonly config: Config;

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { askerHeader } from "./asker.ts";
 import { MachinesError } from "./errors.ts";
-import type { ClientParts, Handler } from "./handler.ts";
+import { bearer, type ClientParts, type Handler } from "./handler.ts";
 import type { Session } from "./session.ts";
 import type { Outcome } from "./transport.ts";
 import { updateHeader } from "./update.ts";
@@ -75,7 +75,7 @@ export async function readRollouts(
   const outcome = await transport({
     method: "GET",
     url: `${url}${path}?${query.toString()}`,
-    headers: { accept: "application/json", authorization: `Bearer ${token}`, "user-agent": "pulumi-machines" },
+    headers: { accept: "application/json", authorization: bearer(token), "user-agent": "pulumi-machines" },
     body: undefined,
     timeout: 30_000,
     held: false,
@@ -121,7 +121,7 @@ async function sendAfter(
       url: `${url}/local/apps/${encodeURIComponent(app)}/rollouts`,
       headers: {
         accept: "application/json",
-        authorization: `Bearer ${token}`,
+        authorization: bearer(token),
         "user-agent": "pulumi-machines",
         "content-type": "application/json",
         ...askerHeader(),

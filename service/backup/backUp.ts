@@ -69,10 +69,10 @@ export interface Wanted {
 }
 
 /** Reads what a written store has. */
-export const writtenIn = (db: DatabaseSync): Written => ({
-  rows: countsOf(db),
-  wanted: wantedOf(<T>(sql: string) => db.prepare(sql).all() as T[]),
-});
+export const writtenIn = (db: DatabaseSync): Written => ({ rows: countsOf(db), wanted: wantedIn(db) });
+
+/** Reads from a database what has contents. */
+export const wantedIn = (db: DatabaseSync): Wanted => wantedOf(<T>(sql: string) => db.prepare(sql).all() as T[]);
 
 /** Reads from a store what has contents. */
 export function wantedOf(all: <T>(sql: string) => readonly T[]): Wanted {

@@ -78,9 +78,11 @@ export function readLineage(folder: string): string | undefined {
 
 /** Identifies a service over restores: its backups are thinned out together. */
 export function lineageOf(folder: string, random: RandomBytes): string {
-  const { lineage } = prepare(folder);
-  if (!existsSync(lineage)) writePrivately(lineage, `${dataIdOf(folder, random)}\n`);
-  return readFileSync(lineage, "utf8").trim();
+  const known = readLineage(folder);
+  if (known !== undefined) return known;
+  const lineage = dataIdOf(folder, random);
+  writeLineage(folder, lineage);
+  return lineage;
 }
 
 /** Lets a restored service continue the backups of the original. */

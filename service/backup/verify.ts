@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable, type Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { DatabaseSync } from "node:sqlite";
 import { storeFile } from "../store/database.ts";
+import { reading } from "../store/reading.ts";
 import { importStore } from "../store/transfer.ts";
 import { countsOf } from "./backUp.ts";
 import { clusterPart, files, type Backup, type Manifest } from "./contents.ts";
@@ -62,17 +62,14 @@ async function verifyStore(draft: string, folder: string, { store, rows }: Manif
   requireSame(await hashOfFile(file), store);
   // It reads the whole file, and compares its structure.
   importStore(folder, file);
-  const db = new DatabaseSync(storeFile(folder), { readOnly: true });
-  try {
+  return reading(storeFile(folder), (db) => {
     const found: Readonly<Record<string, number>> = { ...countsOf(db), export: rows["export"] ?? 0 };
     for (const [table, count] of Object.entries(rows))
       if (found[table] !== count) throw new Error(`its table ${table} has ${found[table] ?? 0} rows, not ${count}`);
     return Number(
       db.prepare("SELECT page_count * page_size AS n FROM pragma_page_count(), pragma_page_size()").get()?.["n"],
     );
-  } finally {
-    db.close();
-  }
+  });
 }
 
 const drain = (archive: Readable): Promise<void> =>

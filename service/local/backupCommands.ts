@@ -1,8 +1,7 @@
 // What the commands of backups do.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
-import { backUp, wantedOf } from "../backup/backUp.ts";
+import { backUp, wantedIn } from "../backup/backUp.ts";
 import { Catalogue, type Backup } from "../backup/contents.ts";
 import { lineageOf, placesOf, readLineage, readRepository, type LastResult } from "../backup/places.ts";
 import { restoreAll, type RestoredAll } from "../backup/restore.ts";
@@ -13,6 +12,7 @@ import { systemRandom } from "../ids.ts";
 import { ownCommand } from "../ownCommand.ts";
 import { lockData } from "../store/lock.ts";
 import { requireStore } from "../store/openForCommand.ts";
+import { reading } from "../store/reading.ts";
 import { repositoryOf, writeStore, type Opening } from "./backupDraft.ts";
 import { problemOf } from "./backupProblem.ts";
 import { memberKeyOf } from "./commandStore.ts";
@@ -98,9 +98,7 @@ async function backUpStopped(selected: Selected): Promise<LastResult> {
   const file = requireStore(folder);
   const lock = lockData(folder);
   try {
-    const db = new DatabaseSync(file, { readOnly: true });
-    const wanted = wantedOf(<T>(sql: string) => db.prepare(sql).all() as T[]);
-    db.close();
+    const wanted = reading(file, wantedIn);
     const hasServers = wanted.clusters.some((id) => existsSync(join(folder, "postgres", id)));
     if (wanted.volumes.length > 0 || hasServers)
       throw new Problem(

@@ -2,7 +2,6 @@
 import { execFile } from "node:child_process";
 import { copyFileSync, existsSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { promisify } from "node:util";
 import { writtenIn, type Written } from "../backup/backUp.ts";
 import { files } from "../backup/contents.ts";
@@ -10,6 +9,7 @@ import { BackupError, type Repository } from "../backup/restic.ts";
 import { historyFile } from "../history/history.ts";
 import { accountFile } from "../runtime/acme/accountFile.ts";
 import { rootFile, rootKeyFile } from "../runtime/localAuthority.ts";
+import { reading } from "../store/reading.ts";
 import { exportStore } from "../store/transfer.ts";
 import { mainArguments } from "./entry.ts";
 import type { LocalOptions } from "./options.ts";
@@ -87,13 +87,4 @@ function copyHistory(history: string, copy: string): void {
   if (!existsSync(history)) return;
   rmSync(copy, { force: true });
   reading(history, (db) => db.prepare("VACUUM INTO ?").run(copy));
-}
-
-function reading<T>(file: string, read: (db: DatabaseSync) => T): T {
-  const db = new DatabaseSync(file, { readOnly: true });
-  try {
-    return read(db);
-  } finally {
-    db.close();
-  }
 }

@@ -55,7 +55,7 @@ export async function examine({ data, settings, options }: Examined): Promise<Fi
           await certificateFinding({ data, hostname, port, authority: settings?.get("NODE_EXTRA_CA_CERTS") }),
         ],
     appsDomain === undefined ? [] : [await nameFinding(`any.${appsDomain}`, `*.${appsDomain}`)],
-    settings === undefined ? [] : [backupFinding(data, value("backup"), value("backupEvery") ?? "24h")],
+    settings === undefined ? [] : [backupFinding(data, value("backup") !== undefined, value("backupEvery") ?? "24h")],
   ];
   return found.flat();
 }
@@ -245,8 +245,8 @@ async function nameFinding(hostname: string, record = hostname): Promise<Finding
 }
 
 /** What became of the last backup. */
-export function backupFinding(data: string, repository: string | undefined, every: string): Finding {
-  if (repository === undefined)
+export function backupFinding(data: string, hasRepository: boolean, every: string): Finding {
+  if (!hasRepository)
     return warning(
       "backups",
       "No backups are made, so a lost disk is the end of all data",

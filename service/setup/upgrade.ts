@@ -2,7 +2,6 @@
 import { existsSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { basename } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { docsUrl } from "../../api/docsUrl.ts";
 import { readRepository } from "../backup/places.ts";
 import { sizeText } from "../local/backupText.ts";
@@ -12,6 +11,7 @@ import { compareVersions, releaseBetween } from "../releases.ts";
 import { isCopy } from "../replication/changes.ts";
 import { damaged, schemaOf, sqliteCode, storeFile } from "../store/database.ts";
 import type { Running } from "../store/lock.ts";
+import { reading } from "../store/reading.ts";
 import { currentSchema, firstSchema } from "../store/schema.ts";
 import { newerStore, writerOf } from "../store/writer.ts";
 import { version } from "../version.ts";
@@ -83,7 +83,7 @@ async function storeFindings(facts: Facts, of: Upgraded & { readonly from: strin
     tablesFinding(facts, storeFile(data), from),
     ...(await diskFindings(facts, data)),
     ...memberFinding(facts),
-    backupFinding(data, repositoryOf(data, settings), every),
+    backupFinding(data, Boolean(settings?.get(variables.backup)) || readRepository(data) !== undefined, every),
   ];
 }
 
@@ -102,15 +102,9 @@ function factsOr(file: string): Facts | Finding {
   }
 }
 
-function repositoryOf(data: string, settings: Upgraded["settings"]): string | undefined {
-  const repository = settings?.get(variables.backup) || readRepository(data);
-  return repository === undefined ? undefined : "known";
-}
-
 function factsOf(file: string): Facts {
-  const db = new DatabaseSync(file, { readOnly: true });
-  const numberOf = (pragma: string): number => Number(Object.values(db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0]);
-  try {
+  return reading(file, (db) => {
+    const numberOf = (pragma: string): number => Number(Object.values(db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0]);
     const schema = schemaOf(db);
     const sizeOf = (one: string): number => statSync(one, { throwIfNoEntry: false })?.size ?? 0;
     return {
@@ -119,9 +113,7 @@ function factsOf(file: string): Facts {
       copy: (numberOf("page_count") - numberOf("freelist_count")) * numberOf("page_size"),
       refusal: schema > currentSchema() ? newerStore(db, file, schema) : undefined,
     };
-  } finally {
-    db.close();
-  }
+  });
 }
 
 /** What the upgrade leads from and to. `published` is undefined if this program is another version than what runs. */

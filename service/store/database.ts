@@ -7,6 +7,7 @@ import type { GroupLog } from "../replication/groupLog.ts";
 import { copyStore, removeDrafts } from "./copy.ts";
 import { markFile, readMark } from "./markFile.ts";
 import { keepPrivate } from "./privateFile.ts";
+import { reading } from "./reading.ts";
 import { currentSchema, firstSchema, stepsFrom } from "./schema.ts";
 import { newerStore, recordWriter } from "./writer.ts";
 import { withResolvers } from "../withResolvers.ts";
@@ -485,12 +486,7 @@ function migrate(db: DatabaseSync, file: string, schema: number): void {
 function backUp(file: string, schema: number): void {
   // This process holds the lock of the store, so existing drafts belong to killed processes.
   removeDrafts(file, /^\.backup-\d+\.\d+(-journal)?$/);
-  const before = new DatabaseSync(file, { readOnly: true });
-  try {
-    copyStore(before, `${file}.backup-${schema}`);
-  } finally {
-    before.close();
-  }
+  reading(file, (before) => copyStore(before, `${file}.backup-${schema}`));
 }
 
 /** SQLite's primary result code of an error (13: the disk is full), or undefined for other errors. */

@@ -28,6 +28,7 @@ import { docsUrl } from "../../api/docsUrl.ts";
 import { compareVersions } from "../releases.ts";
 import { version } from "../version.ts";
 import { writePrivately } from "./privateFile.ts";
+import { reading } from "./reading.ts";
 import { currentSchema } from "./schema.ts";
 import { otherVersionNeeded } from "./writer.ts";
 
@@ -35,14 +36,7 @@ import { otherVersionNeeded } from "./writer.ts";
 const transactionMs = 20;
 
 /** Whether a file is a member's copy. */
-export function isCopyFile(file: string): boolean {
-  const db = new DatabaseSync(file, { readOnly: true });
-  try {
-    return isCopy(db);
-  } finally {
-    db.close();
-  }
-}
+export const isCopyFile = (file: string): boolean => reading(file, isCopy);
 
 /** What a copy with a schema has, by default with that of this version. */
 export function schemaOfCopies(schema = currentSchema()): SchemaOfCopy {

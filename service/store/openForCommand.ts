@@ -1,9 +1,9 @@
 // Opens the store for commands. It must exist, and a service may be using it.
 import { existsSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
 import { ownCommand } from "../ownCommand.ts";
 import { schemaOf, Store, StoreError, storeFile } from "./database.ts";
 import { isLocked } from "./lock.ts";
+import { reading } from "./reading.ts";
 import { currentSchema } from "./schema.ts";
 
 /** Path of the store of a data folder. Throws a StoreError when there is none. */
@@ -18,10 +18,7 @@ export function requireStore(folder: string): string {
 export function openForCommand(folder: string): Store {
   const file = requireStore(folder);
   if (isLocked(folder)) {
-    const db = new DatabaseSync(file, { readOnly: true });
-    const schema = schemaOf(db);
-    db.close();
-    if (schema < currentSchema())
+    if (reading(file, schemaOf) < currentSchema())
       throw new StoreError(`the running service of ${folder} has an older version; stop it first`);
   }
   return new Store(file);

@@ -61,7 +61,7 @@ async function clientOf(call: Call): Promise<pg.Client> {
   return client;
 }
 
-/** Writes rows one after the other until it is told to end. Returns their number. */
+/** Writes rows one after the other until `end` is called, which returns their number. */
 function writing(client: pg.Client): { readonly end: () => Promise<number> } {
   const over = new AbortController();
   const write = async (): Promise<number> => {

@@ -129,13 +129,13 @@ describe("what is published already", () => {
 
   test("as an image counts if it is of the same commit", () => {
     const config = (revision: string) => ({ config: { Labels: { "org.opencontainers.image.revision": revision } } });
-    const told = {
+    const inspected = {
       manifest: { digest: "sha256:aa" },
       image: { "linux/amd64": config("c1"), "linux/arm64": config("c1") },
     };
-    expect(digestOf(told, "i:1", "c1")).toBe("sha256:aa");
-    expect(digestOf({ ...told, image: config("c1") }, "i:1", "c1")).toBe("sha256:aa");
-    expect(() => digestOf(told, "i:1", "c2")).toThrow("i:1 is published from c1, not from c2");
+    expect(digestOf(inspected, "i:1", "c1")).toBe("sha256:aa");
+    expect(digestOf({ ...inspected, image: config("c1") }, "i:1", "c1")).toBe("sha256:aa");
+    expect(() => digestOf(inspected, "i:1", "c2")).toThrow("i:1 is published from c1, not from c2");
   });
 
   test("as the tag of the Go module stays, and is never moved", () => {

@@ -34,7 +34,7 @@ async function add(pack, folder, names, prefix = "") {
       continue;
     }
     if (!stat.isFile()) throw new Error(`${file} is neither a file nor a folder, so it cannot be packed`);
-    // The other bits of the mode depend on the umask of whoever made the clone.
+    // The other bits of the mode depend on the umask with which the clone was made.
     const entry = pack.entry({ ...common, name: at, size: stat.size, mode: stat.mode & 0o100 ? 0o755 : 0o644 });
     await pipeline(fs.createReadStream(file), entry);
   }

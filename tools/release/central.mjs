@@ -1,11 +1,11 @@
 // The upload to Maven Central: one archive with every file of the Java SDK, their signatures and checksums.
 import { execFileSync } from "node:child_process";
-import { createHash } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { say, Stop } from "../lib/process.mjs";
+import { digestOfFile } from "./digest.mjs";
 
 const CENTRAL = "https://central.sonatype.com";
 
@@ -68,7 +68,7 @@ function makeBundle(work, files, folder, passphrase) {
     ];
     execFileSync("gpg", [...sign, copy], { input: passphrase, stdio: ["pipe", "ignore", "inherit"] });
     for (const algorithm of ["md5", "sha1", "sha256"])
-      fs.writeFileSync(`${copy}.${algorithm}`, createHash(algorithm).update(fs.readFileSync(copy)).digest("hex"));
+      fs.writeFileSync(`${copy}.${algorithm}`, digestOfFile(copy, algorithm));
   }
   execFileSync("zip", ["--quiet", "--recurse-paths", "bundle.zip", folder.split("/")[0]], { cwd: work });
   return path.join(work, "bundle.zip");

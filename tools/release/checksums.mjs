@@ -1,8 +1,8 @@
 // The checksums of a release.
-import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { byCodeUnit } from "../lib/archive.mjs";
+import { digestOfFile } from "./digest.mjs";
 
 /** The file with the checksums of all others. */
 export const CHECKSUMS = "SHA256SUMS";
@@ -10,7 +10,7 @@ export const CHECKSUMS = "SHA256SUMS";
 /** Writes the checksums of the files of a folder, as `sha256sum --check` reads them. */
 export function writeChecksums(folder) {
   const names = fs.readdirSync(folder).filter((name) => name !== CHECKSUMS);
-  const lines = names.toSorted(byCodeUnit).map((name) => `${sumOf(path.join(folder, name))}  ${name}\n`);
+  const lines = names.toSorted(byCodeUnit).map((name) => `${digestOfFile(path.join(folder, name))}  ${name}\n`);
   fs.writeFileSync(path.join(folder, CHECKSUMS), lines.join(""));
 }
 
@@ -25,5 +25,3 @@ function readChecksums(folder) {
   const lines = fs.readFileSync(path.join(folder, CHECKSUMS), "utf8").split("\n").filter(Boolean);
   return new Map(lines.map((line) => line.split("  ").toReversed()));
 }
-
-const sumOf = (file) => createHash("sha256").update(fs.readFileSync(file)).digest("hex");

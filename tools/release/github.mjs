@@ -1,9 +1,8 @@
 // The release on GitHub, and the tag of the Go module.
 import { execFileSync } from "node:child_process";
-import { createHash } from "node:crypto";
-import fs from "node:fs";
 import path from "node:path";
 import { say, Stop } from "../lib/process.mjs";
+import { digestOfFile } from "./digest.mjs";
 
 const SIGNATURE = /\.sigstore\.json$/;
 
@@ -16,7 +15,7 @@ export function missingAssets(files, assets) {
   return files.filter((file) => {
     const asset = assets.find(({ name }) => name === path.basename(file));
     if (asset === undefined) return true;
-    const ours = `sha256:${createHash("sha256").update(fs.readFileSync(file)).digest("hex")}`;
+    const ours = `sha256:${digestOfFile(file)}`;
     if (asset.digest === ours || SIGNATURE.test(asset.name)) return false;
     throw new Stop(
       `The release on GitHub has another ${asset.name}: ${asset.digest} there, ${ours} here. Release the next version instead.`,
@@ -30,7 +29,7 @@ export function publishRelease(tag, files, notes) {
   const releases = JSON.parse(gh("release", "list", "--limit", "1000", "--json", "tagName"));
   if (!releases.some(({ tagName }) => tagName === tag)) {
     const kind = tag.includes("-") ? ["--prerelease"] : [];
-    // A draft: nobody may see a release without its archives.
+    // A draft, so that no release can be seen without its archives.
     gh("release", "create", tag, "--verify-tag", "--draft", "--title", tag, "--notes-file", notes, ...kind);
   }
   const { assets } = JSON.parse(gh("release", "view", tag, "--json", "assets"));

@@ -6,17 +6,17 @@ const REVISION = "org.opencontainers.image.revision";
 
 /** The digest of an image, if it is of this commit; undefined if there is none. */
 export function publishedImage(image, commit) {
-  let told;
+  let found;
   try {
-    told = JSON.parse(inspect(image, "{{json .}}"));
+    found = JSON.parse(inspect(image, "{{json .}}"));
   } catch (error) {
     if (/not found/.test(`${error.stderr}`)) return undefined;
     throw new Stop(`${image} cannot be read (${`${error.stderr ?? error.message}`.trim()}): run this job again later.`);
   }
-  return digestOf(told, image, commit);
+  return digestOf(found, image, commit);
 }
 
-/** The digest in what `docker buildx imagetools inspect` tells; an image of another commit is an error. */
+/** The digest in what `docker buildx imagetools inspect` prints; an image of another commit is an error. */
 export function digestOf({ manifest, image: images }, image, commit) {
   // Several platforms are an object by platform, one is its configuration.
   const configurations = "config" in images ? [images] : Object.values(images);

@@ -1,9 +1,9 @@
 // Whether a registry already has a file of a release. A publication that failed halfway is run again: what is there with the same bytes
 // is left alone, and other bytes under the same version are an error.
 import { createHash } from "node:crypto";
-import fs from "node:fs";
 import path from "node:path";
 import { Stop } from "../lib/process.mjs";
+import { digestOfFile } from "./digest.mjs";
 
 /** The public registries. */
 export const PUBLIC = {
@@ -12,14 +12,12 @@ export const PUBLIC = {
   maven: "https://repo1.maven.org/maven2",
 };
 
-const digest = (algorithm, bytes, encoding) => createHash(algorithm).update(bytes).digest(encoding);
-
 /** Whether npm has the package in a file. */
 export async function npmHas(file, name, version, registry = PUBLIC.npm) {
   const found = await ask(`${registry}/${name}/${version}`);
   if (found === undefined) return false;
   const { dist } = await found.json();
-  return same(file, `${name}@${version} of npm`, dist.integrity, `sha512-${digest("sha512", bytesOf(file), "base64")}`);
+  return same(file, `${name}@${version} of npm`, dist.integrity, `sha512-${digestOfFile(file, "sha512", "base64")}`);
 }
 
 /** Whether PyPI has a wheel or a source distribution. */
@@ -29,18 +27,18 @@ export async function pypiHas(file, name, version, index = PUBLIC.pypi) {
   const { urls } = await found.json();
   const there = urls.find(({ filename }) => filename === path.basename(file));
   if (there === undefined) return false;
-  return same(file, `${there.filename} of PyPI`, there.digests.sha256, digest("sha256", bytesOf(file), "hex"));
+  return same(file, `${there.filename} of PyPI`, there.digests.sha256, digestOfFile(file));
 }
 
 /** Whether Maven Central has a file of an artifact, whose folder is given. */
 export async function mavenHas(file, folder, repository = PUBLIC.maven) {
   const found = await ask(`${repository}/${folder}/${path.basename(file)}`);
   if (found === undefined) return false;
-  const there = digest("sha256", Buffer.from(await found.arrayBuffer()), "hex");
-  return same(file, `${path.basename(file)} of Maven Central`, there, digest("sha256", bytesOf(file), "hex"));
+  const there = createHash("sha256")
+    .update(Buffer.from(await found.arrayBuffer()))
+    .digest("hex");
+  return same(file, `${path.basename(file)} of Maven Central`, there, digestOfFile(file));
 }
-
-const bytesOf = (file) => fs.readFileSync(file);
 
 /** True, because the file is there; other bytes are an error. */
 function same(file, what, there, ours) {

@@ -1,4 +1,4 @@
-// Which packages of others the bundles contain: they are part of what is published, but no package.json says so.
+// The npm packages in the bundles: they are published with them, and no package.json lists them.
 import fs from "node:fs";
 import path from "node:path";
 import { cache } from "../lib/paths.mjs";
