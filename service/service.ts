@@ -207,7 +207,8 @@ export function createService(options: ServiceOptions = {}): Service {
     // Files have the time of the computer.
     const written = folder === undefined || leading || options.clock ? undefined : lastWritten(storeFile(folder));
     if (folder !== undefined && !leading) requireHere(folder);
-    if (folder !== undefined) readAhead(storeFile(folder));
+    // That of a member is open in this process already.
+    if (folder !== undefined && !leading) readAhead(storeFile(folder));
     const store = new Store(folder === undefined ? ":memory:" : storeFile(folder), leading?.log);
     if (!leading && isCopy(store.db)) throw copyOfStore(data);
     // A copy has been read from the log.

@@ -389,7 +389,8 @@ const isFileError = (error: unknown): boolean => error instanceof Error && "sysc
 
 /** Makes the store readable for its user only; SQLite creates its companion files with the same permissions. */
 function makePrivate(file: string): void {
-  closeSync(openSync(file, "a", 0o600));
+  // One that exists may be open in this process: see keepPrivate.
+  if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
   for (const one of [file, ...companionFiles(file)]) keepPrivate(one);
 }
 

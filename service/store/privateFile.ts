@@ -1,18 +1,8 @@
 // Files that only the user can read and that survive a power failure.
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fsyncSync,
-  lstatSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, closeSync, fsyncSync, lstatSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
-function withFile(file: string, flags: number | string, act: (opened: number) => void): void {
+function withFile(file: string, flags: string, act: (opened: number) => void): void {
   const opened = openSync(file, flags);
   try {
     act(opened);
@@ -36,8 +26,10 @@ export function writePrivately(file: string, contents: string | Uint8Array): voi
   syncFolder(file);
 }
 
-/** Makes a file readable for its user only. A link is left alone, because its target may belong to others. */
+/**
+ * Makes a file readable for its user only. A link is left alone, because its target may belong to others. The file is not opened: with
+ * the descriptor that it closes, a process loses all locks of SQLite on that file.
+ */
 export function keepPrivate(file: string): void {
-  if (lstatSync(file, { throwIfNoEntry: false })?.isFile() !== true) return;
-  withFile(file, constants.O_RDONLY | constants.O_NOFOLLOW, (opened) => fchmodSync(opened, 0o600));
+  if (lstatSync(file, { throwIfNoEntry: false })?.isFile() === true) chmodSync(file, 0o600);
 }

@@ -9,6 +9,7 @@ import { freePort } from "../../../service/runtime/postgres/server.ts";
 import { storeFile } from "../../../service/store/database.ts";
 import { catalogue } from "../../../service/watch/catalogue.ts";
 import { isThorough } from "../../support/extent.mts";
+import { hasLocks, locksStore } from "../../support/fileLocks.ts";
 import { thoroughTest } from "../../support/thorough.ts";
 import { folder, command, foreground } from "../command.ts";
 import { figures } from "../watch/figures.ts";
@@ -42,6 +43,8 @@ test("every member answers every request, and says who leads", async () => {
   expect([here?.status, await here?.text()]).toEqual([there?.status, await there?.text()]);
   const huge = await call("POST", "/apps", { name: "x".repeat(5 * 2 ** 20) });
   expect([huge.status, huge.body]).toEqual([413, { error: "Request body is too large" }]);
+  // Without them, a command beside a member would cut the files that it uses.
+  if (hasLocks) for (const { pid, data } of members) expect(locksStore(pid, storeFile(data))).toBe(true);
 });
 
 test("each member has metrics of its own, for the operator's token", async () => {
