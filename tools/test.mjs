@@ -1,10 +1,10 @@
-// npm test [-- vitest arguments]: the checks, then every test. With `unit`, `console`, `e2e`, `engine` or `kubernetes` first, only those tests; with
+// npm test [-- vitest arguments]: the checks and every test. With `unit`, `console`, `e2e`, `engine` or `kubernetes` first, only those tests; with
 // `all`, everything instead of the samples (test/support/extent.mts).
 import fs from "node:fs";
 import path from "node:path";
 import { forgetLeftOut, leaveOut, leftOut } from "./lib/leftOut.mjs";
 import { bin, cache, inRoot } from "./lib/paths.mjs";
-import { foreground, main, say } from "./lib/process.mjs";
+import { foreground, main, quiet, say } from "./lib/process.mjs";
 import { setup } from "./setup/index.mjs";
 
 await main(async () => {
@@ -19,10 +19,9 @@ await main(async () => {
     ...(project === "kubernetes" ? { PULUMI_MACHINES_TEST_KUBERNETES: "1" } : {}),
   };
 
-  const checks =
-    project === undefined ? await foreground("node", [inRoot("tools/check.mjs")], { cwd: inRoot("."), env }) : 0;
-  if (checks > 128) return checks; // interrupted: no tests then either
-
+  // Beside the tests, whose set-up leaves a processor idle. They only read.
+  const checking =
+    project === undefined ? quiet("node", [inRoot("tools/check.mjs")], { cwd: inRoot("."), env }) : undefined;
   const results = path.join(cache, "tests.json");
   fs.mkdirSync(cache, { recursive: true });
   fs.rmSync(results, { force: true });
@@ -31,13 +30,15 @@ await main(async () => {
     leaveOut("the Kubernetes runtime", "its cluster takes minutes to build; `npm run test:kubernetes` does it");
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${results}`];
   const tests = await foreground(path.join(bin, "vitest"), ["run", ...reporters, ...args], { cwd: inRoot("."), env });
+  const { code: checks = 0, output = "" } = (await checking) ?? {};
+  // In one piece: lines between those of the tests are overlooked.
+  if (output !== "") say(`\nThe checks:\n${output.trim()}`);
   // After the tests: a mutant that they do not find says more when they pass without one.
   const mutants =
     isThorough && rest.length === 0
       ? await foreground("npm", ["run", "-s", "test:mutants"], { cwd: inRoot("."), env })
       : 0;
-  if (checks !== 0)
-    say("\nThe checks failed; what they found is above the tests. `npm run fix` repairs what a program can repair.");
+  if (checks !== 0) say("\nThe checks failed. `npm run fix` repairs what a program can repair.");
   if (leftOut() !== "") console.log(leftOut());
   console.log(summary(results));
   return tests || checks || mutants;
