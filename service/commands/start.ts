@@ -160,6 +160,10 @@ export function startOptions(): Option[] {
       .choices(runtimeNames)
       .env("MACHINES_RUNTIME"),
     new Option(
+      "--kubeconfig <region=file...>",
+      "clusters of regions, as in ams=/etc/clusters/ams, with --runtime kubernetes (default: the cluster of KUBECONFIG has all regions)",
+    ).argParser(names),
+    new Option(
       "--ingress-class <name>",
       "class of the Ingresses for hostnames, with --runtime kubernetes (default: that of the cluster)",
     ),

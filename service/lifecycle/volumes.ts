@@ -125,7 +125,7 @@ export function armBackup(context: Context, volume: VolumeRow): void {
 export function backup(context: Context, id: string): void {
   const volume = findVolume(context, id);
   if (!volume || isLeaving(volume.state)) return;
-  if (context.runtime.copyProblem === undefined) takeSnapshot(context, volume);
+  if (context.runtime.copyProblem?.(volume.region, volume.region) === undefined) takeSnapshot(context, volume);
   armBackup(context, volume);
 }
 

@@ -35,6 +35,8 @@ export interface LocalOptions {
   readonly regions?: string;
   /** What runs the Machines: a simulation (the default), containers of a Docker engine, or Pods of a Kubernetes cluster. */
   readonly runtime?: RuntimeName;
+  /** With `kubernetes`: the clusters of regions, each as `REGION=FILE`. Default: the cluster of `KUBECONFIG` has all regions. */
+  readonly kubeconfig?: readonly string[];
   /** With `kubernetes`: the class of Ingresses. Default: that of the cluster. */
   readonly ingressClass?: string;
   /** With `docker`: registries that images may come from; `public`, the default, means all that are on the internet. */
@@ -128,6 +130,7 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   rateLimits: "--rate-limits",
   regions: "--regions",
   runtime: "--runtime",
+  kubeconfig: "--kubeconfig",
   ingressClass: "--ingress-class",
   registries: "--registries",
   capabilities: "--capabilities",
@@ -183,7 +186,7 @@ export function dataFolder(data: string | undefined): string {
 
 /** The options with absolute paths: a background service has another working folder. */
 export function settled(options: LocalOptions): LocalOptions & { readonly data: string } {
-  const { data, tlsCert, tlsKey, keyFile, oidcSecretFile, regions, pgbouncer, ...others } = options;
+  const { data, tlsCert, tlsKey, keyFile, oidcSecretFile, regions, kubeconfig, pgbouncer, ...others } = options;
   const { backup, backupPassphraseFile, backupEnvironment, restic, ...rest } = others;
   return {
     ...rest,
@@ -193,6 +196,9 @@ export function settled(options: LocalOptions): LocalOptions & { readonly data: 
     ...(keyFile === undefined ? {} : { keyFile: resolve(keyFile) }),
     ...(oidcSecretFile === undefined ? {} : { oidcSecretFile: resolve(oidcSecretFile) }),
     ...(regions === undefined ? {} : { regions: resolve(regions) }),
+    ...(kubeconfig === undefined
+      ? {}
+      : { kubeconfig: kubeconfig.map((one) => one.replace(/(?<==).+/, (file) => resolve(file))) }),
     ...(backup === undefined ? {} : { backup: isFolder(backup) ? resolve(backup) : backup }),
     ...(backupPassphraseFile === undefined ? {} : { backupPassphraseFile: resolve(backupPassphraseFile) }),
     ...(backupEnvironment === undefined ? {} : { backupEnvironment: resolve(backupEnvironment) }),

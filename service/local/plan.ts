@@ -20,6 +20,7 @@ import { parseListen, type Address } from "./listen.ts";
 import { Log } from "./log.ts";
 import { readFile } from "./files.ts";
 import type { SignInFactory } from "../identity/person.ts";
+import { clustersOf } from "./kubeconfigs.ts";
 import { dataFolder, optionOf, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
 import { periodOf } from "./period.ts";
@@ -89,10 +90,14 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
   }
   if (options.ingressClass !== undefined && options.runtime !== "kubernetes")
     throw new Problem("--ingress-class needs --runtime kubernetes: other runtimes have no Ingresses");
+  if (options.kubeconfig !== undefined && options.runtime !== "kubernetes")
+    throw new Problem("--kubeconfig needs --runtime kubernetes: other runtimes use no cluster");
   const issuer = await acmeIssuer(options);
   const dns = dnsOf(options);
   requireDockerFor(options);
-  const regions = options.regions === undefined ? {} : readRegions(options.regions);
+  const regions: Pick<ServiceOptions, "regions" | "nearest"> =
+    options.regions === undefined ? {} : readRegions(options.regions);
+  const clusters = options.kubeconfig && clustersOf(options.kubeconfig, regions.regions);
   const keepMs = periodOf(options.keepLog ?? "24h", "--keep-log");
   const history = historyOf(options.keepHistory);
   const backups = backupsOf(options, folder);
@@ -107,7 +112,7 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
     const runtime = docker
       ? await dockerRuntime(docker, options)
       : options.runtime === "kubernetes"
-        ? await kubernetes(folder, options)
+        ? await kubernetes(folder, options, clusters)
         : undefined;
     const postgres = await postgresEngine(options, folder, await docker?.machinesReach());
     const tracing = await startTracing(options.otlpEndpoint, ({ message }) =>
@@ -187,7 +192,11 @@ async function dockerRuntime(
  * The runtime on a Kubernetes cluster. A process alone waits until no other service acts for the same data; of several members only
  * the leader creates it, and its leadership replaces the lease.
  */
-async function kubernetes(folder: string, { ingressClass, store }: LocalOptions): Promise<RuntimeFactory> {
+async function kubernetes(
+  folder: string,
+  { ingressClass, store }: LocalOptions,
+  clusters: readonly Kubernetes.RegionalCluster[] | undefined,
+): Promise<RuntimeFactory> {
   const module = await import("../runtime/kubernetes/index.ts").catch((error: unknown) => {
     const isMissing = error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
     throw isMissing
@@ -198,7 +207,7 @@ async function kubernetes(folder: string, { ingressClass, store }: LocalOptions)
   });
   const lease = store === undefined ? { lease: leaseOf(module, folder) } : {};
   try {
-    return await module.kubernetesRuntime({ ingressClass, ...lease });
+    return await module.kubernetesRuntime({ ingressClass, clusters, ...lease });
   } catch (error) {
     throw error instanceof module.ClusterError ? new Problem(error.message) : error;
   }

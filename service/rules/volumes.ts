@@ -45,9 +45,6 @@ function sourceOf({ context, caller, body }: Input<Group["create"]>): Source {
     const app = context.store.get<Pick<AppRow, "id" | "network">>(sql, owner, caller.org);
     return app !== undefined && isFor(caller, app);
   };
-  const { copyProblem } = context.runtime;
-  const asked = body.snapshot_id === undefined ? "source_volume_id" : "snapshot_id";
-  if (copyProblem !== undefined && body[asked] !== undefined) throw refuse(400, `invalid ${asked}, ${copyProblem}`);
   if (body.snapshot_id !== undefined) {
     const snapshot = context.store.get<SnapshotRow>("SELECT * FROM snapshots WHERE id = ?", body.snapshot_id);
     if (!snapshot || !isReachable(snapshot.app))
@@ -65,6 +62,14 @@ function sourceOf({ context, caller, body }: Input<Group["create"]>): Source {
   return { origin: "empty", sizeGb: 0 };
 }
 
+/** Refuses a copy that the runtime cannot make. */
+function requireCopy({ context, body }: Input<Group["create"]>, { origin, copied }: Source, region: string): void {
+  if (origin === "empty") return;
+  const problem = context.runtime.copyProblem?.(copied?.region, region);
+  const source = origin === "snapshot" ? "snapshot_id" : "source_volume_id";
+  if (problem !== undefined) throw refuse(400, `invalid ${source}, got ${JSON.stringify(body[source])}, ${problem}`);
+}
+
 function create(input: Input<Group["create"]>) {
   const { context, body } = input;
   const app = openAppOf(input);
@@ -72,6 +77,7 @@ function create(input: Input<Group["create"]>) {
   if (body.name === undefined) throw refuse(400, "invalid name, got nothing, must be 1 to 30 of a-z, 0-9 and _");
   const source = sourceOf(input);
   const region = regionOf(context, body.region ?? source.region);
+  requireCopy(input, source, region.code);
   // ASSUMED: a fork or restored volume has the size of its source by default, and is never smaller.
   const size = body.size_gb ?? (source.sizeGb || 3);
   if (size < source.sizeGb)
@@ -200,8 +206,8 @@ export const volumes: Rules<Group> = {
   createSnapshot(input) {
     const { context } = input;
     const volume = keptVolumeOf(input);
-    const { copyProblem } = context.runtime;
-    if (copyProblem !== undefined) throw refuse(400, `invalid snapshot, ${copyProblem}`);
+    const problem = context.runtime.copyProblem?.(volume.region, volume.region);
+    if (problem !== undefined) throw refuse(400, `invalid snapshot, ${problem}`);
     const running = pendingSnapshot(context, volume);
     if (running)
       throw refuse(412, `failed_precondition: snapshot is already scheduled at ${rfc3339(running.created_at)}`);

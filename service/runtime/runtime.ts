@@ -296,8 +296,11 @@ export interface Runtime {
    * `discarded`. A runtime without this method keeps no data.
    */
   volumeChanged?(id: string): void;
-  /** The reason why it cannot copy volumes, so that there are no snapshots and no forks; undefined if it can. */
-  readonly copyProblem?: string | undefined;
+  /**
+   * The reason why it cannot copy a volume of a region into another one, or into a snapshot; undefined if it can. The region of a
+   * snapshot whose volume is gone is not known. Omitted by a runtime that can copy all.
+   */
+  copyProblem?(from: string | undefined, to: string | undefined): string | undefined;
   /**
    * What the Machines that run use now, by their ids. Omitted by a runtime that runs no programs.
    * @throws Error with a sentence for the reader of a chart if the engine cannot tell.

@@ -2,10 +2,12 @@
 import { CoreV1Api, DiscoveryV1Api, KubeConfig, NetworkingV1Api } from "@kubernetes/client-node";
 import { inject } from "vitest";
 import type { ServiceOptions } from "../../service/index.ts";
-import { kubernetesRuntime } from "../../service/runtime/kubernetes/index.ts";
-import type { KubernetesOptions } from "../../service/runtime/kubernetes/kubernetesDriver.ts";
+import { kubernetesRuntime, type KubernetesRuntimeOptions } from "../../service/runtime/kubernetes/index.ts";
+
 import { labels, namespaceOf, selectorOf } from "../../service/runtime/kubernetes/names.ts";
 import { onRuntime } from "../runtime/runtimes.ts";
+import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
+import { addNodes } from "./nodes.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 
 /** The clients of a cluster. */
@@ -19,12 +21,24 @@ export function clientsOf(kubeconfig: string) {
   };
 }
 
+/** A cluster of this test alone, with simulated nodes. */
+export async function ownCluster() {
+  const { found } = await clusterPrograms(process.env);
+  const cluster = await startCluster(found ?? {});
+  afterThisTest(() => cluster.remove());
+  await addNodes(cluster.kubeconfig, 1);
+  return cluster;
+}
+
 /** A service with an App `web` on a cluster. What it leaves there is removed after the test. */
 export async function onCluster({
   kubeconfig = inject("kubeconfig"),
   runtime,
   ...options
-}: Omit<ServiceOptions, "runtime"> & { readonly kubeconfig?: string; readonly runtime?: KubernetesOptions } = {}) {
+}: Omit<ServiceOptions, "runtime"> & {
+  readonly kubeconfig?: string;
+  readonly runtime?: KubernetesRuntimeOptions;
+} = {}) {
   process.env["KUBECONFIG"] = kubeconfig;
   const clients = clientsOf(kubeconfig);
   const app = await onRuntime({ runtime: await kubernetesRuntime(runtime), ...options });

@@ -4,25 +4,13 @@ import { cpSync, readFileSync, rmSync } from "node:fs";
 import { expect, inject, test } from "vitest";
 import { labels, selectorOf } from "../../service/runtime/kubernetes/names.ts";
 import { seededRandom } from "../../service/index.ts";
-import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
 import { caller, requestsOfWeb } from "../service/client.ts";
 import { folder, foreground } from "../service/command.ts";
-import { afterThisTest } from "../support/leftovers.ts";
 import { kill } from "../support/processes.ts";
 import { apiProxy, targetOf, type Seen, type Treatment } from "./apiProxy.ts";
-import { clientsOf, onCluster } from "./clusters.ts";
-import { addNodes } from "./nodes.ts";
+import { clientsOf, onCluster, ownCluster } from "./clusters.ts";
 
 const services = [{ protocol: "tcp", internal_port: 8080, ports: [{ port: 80, handlers: ["http"] }] }];
-
-/** A cluster of this test alone. */
-async function ownCluster() {
-  const { found } = await clusterPrograms(process.env);
-  const cluster = await startCluster(found ?? {});
-  afterThisTest(() => cluster.remove());
-  await addNodes(cluster.kubeconfig, 1);
-  return cluster;
-}
 
 type App = Awaited<ReturnType<typeof onCluster>>;
 

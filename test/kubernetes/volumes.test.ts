@@ -2,12 +2,10 @@
 import { KubeConfig, KubernetesObjectApi } from "@kubernetes/client-node";
 import { describe, expect, inject, test } from "vitest";
 import { labels } from "../../service/runtime/kubernetes/names.ts";
-import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
 import { image } from "../runtime/image.ts";
 import { describeVolumes } from "../runtime/volumeData.ts";
-import { afterThisTest } from "../support/leftovers.ts";
-import { onCluster } from "./clusters.ts";
-import { addNodes, realRegion } from "./nodes.ts";
+import { onCluster, ownCluster } from "./clusters.ts";
+import { realRegion } from "./nodes.ts";
 import { addStorage, provideDisks } from "./storage.ts";
 
 type App = Awaited<ReturnType<typeof onCluster>>;
@@ -23,15 +21,6 @@ async function stored(app: App): Promise<string[]> {
     ...([undefined, app.selector.labelSelector] as const),
   );
   return [...(await claimsOf(app)), ...items].map(({ metadata }) => metadata?.labels?.[labels.volume] ?? "").sort();
-}
-
-/** The configuration of a cluster of this test alone, without a driver. */
-async function ownCluster(): Promise<string> {
-  const { found } = await clusterPrograms(process.env);
-  const cluster = await startCluster(found ?? {});
-  afterThisTest(() => cluster.remove());
-  await addNodes(cluster.kubeconfig, 1);
-  return cluster.kubeconfig;
 }
 
 describe.runIf(inject("hasRealNode"))("on a real node, with a driver that copies", () => {
@@ -88,7 +77,7 @@ test("a claim that others delete is not replaced by an empty one", async () => {
 });
 
 test("without VolumeSnapshots, copies are refused by name", async () => {
-  const app = await onCluster({ kubeconfig: await ownCluster() });
+  const app = await onCluster({ kubeconfig: (await ownCluster()).kubeconfig });
   const { id: volume } = await app.volume({ size_gb: 1 });
   const snapshot = await app.call("POST", `/apps/web/volumes/${volume}/snapshots`);
   expect(snapshot).toMatchObject({ status: 400, body: { error: expect.stringMatching(/VolumeSnapshots/) } });
@@ -100,7 +89,7 @@ test("without VolumeSnapshots, copies are refused by name", async () => {
 });
 
 test("the cluster extends volumes and copies them, and no snapshot is removed before its copy is complete", async () => {
-  const kubeconfig = await ownCluster();
+  const { kubeconfig } = await ownCluster();
   await addStorage(kubeconfig);
   const disks = provideDisks(kubeconfig);
   const app = await onCluster({ kubeconfig });

@@ -37,7 +37,9 @@ async function recorded() {
   };
   process.env["KUBECONFIG"] = join(folder, "config");
   writeFileSync(join(folder, "config"), JSON.stringify(config));
-  return { methods, cluster: await Cluster.connect() };
+  const cluster = Cluster.of();
+  await cluster.connect();
+  return { methods, cluster };
 }
 
 test("a change waits until the leadership is certain, a read does not", async () => {

@@ -67,4 +67,6 @@ test("a node is full by CPUs, memory or Pods, and a Machine can take the place o
   }
   expect(has([pod("a", 2000, 4096, "Succeeded"), pod("b", 2000, 4096, "Running")])).toBe(true);
   expect(new Room().hasRoom(config(1, 2048), "iad", nodes)).toBe(false);
+  expect(new Room().hasRoom(config(1, 2048), "iad", nodes, "", "iad")).toBe(true);
+  expect(new Room().hasRoom(config(1, 2048), "ams", nodes, "", "iad")).toBe(false);
 });

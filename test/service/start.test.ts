@@ -27,6 +27,7 @@ const everyOption = {
   rateLimits: "documented",
   regions: "/regions.json",
   runtime: "docker",
+  kubeconfig: ["ams=/clusters/ams", "iad=/clusters/iad"],
   ingressClass: "public",
   registries: ["public", "ghcr.io"],
   capabilities: ["NET_RAW"],
@@ -313,6 +314,20 @@ test.each([
     ],
   ),
   [["--acme", "https://ca.example/directory"], "--acme needs --runtime docker: the authority checks hostnames"],
+  [["--kubeconfig", "ams=/a"], "--kubeconfig needs --runtime kubernetes: other runtimes use no cluster"],
+  [
+    ["--runtime", "kubernetes", "--kubeconfig", "/a"],
+    '--kubeconfig takes REGION=FILE, such as ams=/etc/clusters/ams, got "/a"',
+  ],
+  [["--runtime", "kubernetes", "--kubeconfig", "xyz=/a"], '--kubeconfig names the region "xyz"; the regions are ams, '],
+  [
+    ["--runtime", "kubernetes", "--kubeconfig", "ams=/a,ams=/b"],
+    '--kubeconfig names two clusters for the region "ams"',
+  ],
+  [
+    ["--runtime", "kubernetes", "--kubeconfig", "ams=/nowhere"],
+    "/nowhere names no Kubernetes cluster: ENOENT: no such file or directory",
+  ],
   [["--ingress-class", "public"], "--ingress-class needs --runtime kubernetes: other runtimes have no Ingresses"],
   [
     ["--runtime", "docker", "--acme", "http://ca.example/directory"],

@@ -39,71 +39,83 @@ export interface Fence {
   unsure: () => Promise<void> | undefined;
 }
 
-/** A connected cluster. */
+/** A cluster, and the connection to it. */
 export class Cluster {
   readonly config: KubeConfig;
+  readonly #configuration: Configuration;
   readonly #objects: KubernetesObjectApi;
   readonly #core: CoreV1Api;
   readonly #coordination: CoordinationV1Api;
   readonly fence: Fence;
   /** The namespace of the service itself. */
   readonly namespace: string;
-  /** Whether it has snapshots of volumes. */
-  readonly hasSnapshots: boolean;
+  #hasSnapshots = false;
 
-  private constructor(config: KubeConfig, configuration: Configuration, fence: Fence, hasSnapshots: boolean) {
-    this.config = config;
-    this.fence = fence;
-    this.#objects = new KubernetesObjectApi(configuration);
-    this.#core = new CoreV1Api(configuration);
-    this.#coordination = new CoordinationV1Api(configuration);
-    this.namespace = config.getContextObject(config.getCurrentContext())?.namespace ?? "default";
-    this.hasSnapshots = hasSnapshots;
-  }
-
-  /**
-   * Connects to the cluster of `KUBECONFIG`, of `~/.kube/config`, or to the one that this process runs in.
-   * @throws ClusterError if none answers.
-   */
-  static async connect(): Promise<Cluster> {
-    const config = new KubeConfig();
+  private constructor(config: KubeConfig, server: string) {
     const fence: Fence = { isOpen: () => true, unsure: () => undefined };
     const begin = (request: RequestContext): RequestContext => {
       if (!fence.isOpen() && !request.getUrl().includes("/leases")) throw new Error("the lease has run out");
       request.setSignal(AbortSignal.timeout(answerMs));
       return request;
     };
+    const configuration = createConfiguration({
+      baseServer: new ServerConfiguration(server, {}),
+      authMethods: { default: config },
+      promiseMiddleware: [
+        {
+          pre: async (request) => {
+            const unsure = request.getHttpMethod() === HttpMethod.GET ? undefined : fence.unsure();
+            if (unsure) await unsure;
+            return begin(request);
+          },
+          post: (response) => Promise.resolve(response),
+        },
+      ],
+    });
+    this.config = config;
+    this.fence = fence;
+    this.#configuration = configuration;
+    this.#objects = new KubernetesObjectApi(configuration);
+    this.#core = new CoreV1Api(configuration);
+    this.#coordination = new CoordinationV1Api(configuration);
+    this.namespace = config.getContextObject(config.getCurrentContext())?.namespace ?? "default";
+  }
+
+  /**
+   * Reads which cluster a file names, without a request to it. Default: that of `KUBECONFIG`, of `~/.kube/config`, or the one that this
+   * process runs in.
+   * @throws ClusterError if there is none.
+   */
+  static of(file?: string): Cluster {
+    const config = new KubeConfig();
     try {
-      config.loadFromDefault();
+      if (file === undefined) config.loadFromDefault();
+      else config.loadFromFile(file);
       const server = config.getCurrentCluster()?.server;
       if (server === undefined) throw new Error("no cluster is configured");
-      const configuration = createConfiguration({
-        baseServer: new ServerConfiguration(server, {}),
-        authMethods: { default: config },
-        promiseMiddleware: [
-          {
-            pre: async (request) => {
-              const unsure = request.getHttpMethod() === HttpMethod.GET ? undefined : fence.unsure();
-              if (unsure) await unsure;
-              return begin(request);
-            },
-            post: (response) => Promise.resolve(response),
-          },
-        ],
-      });
-      const found = await new ApisApi(configuration).getAPIVersions();
-      return new Cluster(
-        config,
-        configuration,
-        fence,
-        found.groups.some(({ name }) => name === snapshotGroup),
-      );
+      return new Cluster(config, server);
     } catch (error) {
-      const at = config.getCurrentCluster()?.server ?? "http://localhost:8080";
-      throw new ClusterError(
-        `no Kubernetes cluster answers at ${at} (${reasonOf(error)}). Set KUBECONFIG, or use another --runtime.`,
-      );
+      if (file !== undefined) throw new ClusterError(`${file} names no Kubernetes cluster: ${reasonOf(error)}`);
+      throw new ClusterError(notAnswering("http://localhost:8080", error));
     }
+  }
+
+  /**
+   * Asks the cluster what it has.
+   * @throws ClusterError if it does not answer.
+   */
+  async connect(): Promise<void> {
+    try {
+      const { groups } = await new ApisApi(this.#configuration).getAPIVersions();
+      this.#hasSnapshots = groups.some(({ name }) => name === snapshotGroup);
+    } catch (error) {
+      throw new ClusterError(notAnswering(this.config.getCurrentCluster()?.server ?? "", error));
+    }
+  }
+
+  /** Whether it has snapshots of volumes; false until it has answered. */
+  get hasSnapshots(): boolean {
+    return this.#hasSnapshots;
   }
 
   /** Creates an object, or changes the fields that the service owns. */
@@ -177,6 +189,9 @@ export class Cluster {
     );
   }
 }
+
+const notAnswering = (server: string, error: unknown): string =>
+  `no Kubernetes cluster answers at ${server} (${reasonOf(error)}). Set KUBECONFIG, or use another --runtime.`;
 
 /** The status of a cluster's answer; undefined if it did not answer. */
 export const statusOf = (error: unknown): number | undefined =>

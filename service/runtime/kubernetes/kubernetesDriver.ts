@@ -60,6 +60,8 @@ export interface KubernetesOptions {
   readonly drainMs?: number;
   /** Class of the Ingresses. Default: that of the cluster. */
   readonly ingressClass?: string | undefined;
+  /** The region that all nodes of the cluster are in. Default: each node has the label of its region. */
+  readonly onlyRegion?: string | undefined;
 }
 
 // ASSUMED: a cluster that adds nodes by itself does so within two minutes.
@@ -77,14 +79,15 @@ export class KubernetesDriver implements Driver<PodOf> {
   readonly failures = ofCluster;
   // The cluster gives a Pod the time that its configuration says.
   readonly killsOnRemove = false;
-  readonly copyProblem: string | undefined;
   readonly routes: Routes;
   readonly volumes: KubernetesVolumes;
   isReady = false;
   readonly #cluster: Cluster;
   readonly #host: RuntimeHost;
   readonly #reports: Reports;
-  readonly #lease: Lease | undefined;
+  readonly #connected: (closed: AbortSignal) => Promise<Lease | undefined>;
+  readonly #onlyRegion: string | undefined;
+  #lease: Lease | undefined;
   readonly #placementMs: number;
   readonly #pods: Watched<V1Pod>;
   readonly #nodes: Watched<V1Node>;
@@ -97,25 +100,29 @@ export class KubernetesDriver implements Driver<PodOf> {
     cluster: Cluster,
     host: RuntimeHost,
     reports: Reports,
-    { placementMs = usualPlacementMs, drainMs = usualDrainMs, ingressClass }: KubernetesOptions,
-    lease: Lease | undefined,
+    { placementMs = usualPlacementMs, drainMs = usualDrainMs, ingressClass, onlyRegion }: KubernetesOptions,
+    connected: (closed: AbortSignal) => Promise<Lease | undefined>,
   ) {
     this.#cluster = cluster;
-    this.copyProblem = cluster.hasSnapshots
-      ? undefined
-      : "the kubernetes runtime needs VolumeSnapshots (snapshot.storage.k8s.io/v1) to copy volumes, which the cluster does not have";
+    this.#connected = connected;
+    this.#onlyRegion = onlyRegion;
     this.#host = host;
     this.#reports = reports;
-    this.#lease = lease;
     this.#placementMs = placementMs;
     const mine = selectorOf(host.dataId);
     this.#pods = new Watched<V1Pod>(cluster, kinds.pod, mine, host.log, (pod, isGone) => this.#seen(pod, isGone));
     this.#nodes = new Watched<V1Node>(cluster, kinds.node, undefined, host.log, () => {});
     this.#namespaces = new Namespaces(cluster, host, (namespace) => this.#isUsed(namespace));
-    const nodeOf = (region: string): string | undefined => nodeIn(region, this.#nodes.all());
+    const nodeOf = (region: string): string | undefined => nodeIn(region, this.#nodes.all(), onlyRegion);
     this.volumes = new KubernetesVolumes(cluster, host, reports, this.#namespaces, nodeOf);
     const isEnding = (id: string): boolean => this.#find(id)?.metadata?.deletionTimestamp !== undefined;
     this.routes = new Routes(cluster, host, reports, this.#namespaces, { ingressClass, drainMs, isEnding });
+  }
+
+  get copyProblem(): string | undefined {
+    return this.#cluster.hasSnapshots
+      ? undefined
+      : "the kubernetes runtime needs VolumeSnapshots (snapshot.storage.k8s.io/v1) to copy volumes, which the cluster does not have";
   }
 
   problem(config: MachineConfig): { field: string; message: string } | undefined {
@@ -124,7 +131,7 @@ export class KubernetesDriver implements Driver<PodOf> {
 
   hasRoom(config: MachineConfig, region: string, replaced?: string): boolean {
     // Until the nodes are known, the scheduler alone decides.
-    return !this.isReady || this.#room.hasRoom(config, region, this.#nodes.all(), replaced);
+    return !this.isReady || this.#room.hasRoom(config, region, this.#nodes.all(), replaced, this.#onlyRegion);
   }
 
   // A cluster does not say which image a tag means before a Pod runs it.
@@ -137,6 +144,8 @@ export class KubernetesDriver implements Driver<PodOf> {
   }
 
   async #begin(): Promise<void> {
+    this.#lease = await this.#connected(this.#reports.closed);
+    if (this.#reports.closed.aborted) return;
     const parts = [this.#pods, this.#nodes, this.#namespaces, this.volumes, this.routes];
     await Promise.all(parts.map((part) => part.begin()));
     if (this.#reports.closed.aborted) return;
@@ -209,7 +218,7 @@ export class KubernetesDriver implements Driver<PodOf> {
     await this.#cluster.apply(secretOf(machine, dataId, namespace));
     if (files) await this.#cluster.apply(files);
     // Not applied: that would change the Pod of an earlier start, whose end this service has not seen yet.
-    await allowing([409], this.#cluster.create(podOf(machine, dataId, namespace)));
+    await allowing([409], this.#cluster.create(podOf(machine, dataId, namespace, this.#onlyRegion)));
     return false;
   }
 

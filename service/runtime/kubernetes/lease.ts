@@ -21,6 +21,8 @@ export interface LeaseOptions {
   readonly waiting?: (holder: string) => void;
   /** Called when the lease is lost: nothing may be changed any more. */
   readonly lost: (reason: string) => void;
+  /** Whether a cluster that does not answer is waited for: the service acts on others meanwhile. Default: the lease is lost. */
+  readonly outlastsOutages?: boolean;
 }
 
 /** The identity of a service with its data in a folder. */
@@ -92,7 +94,8 @@ export class Lease {
         reason = reasonOf(error);
       }
       // The process may also have been stopped meanwhile.
-      if (performance.now() - this.#renewed >= giveUpMs) return this.#lose(`it could not be renewed: ${reason}`);
+      if (!this.#options.outlastsOutages && performance.now() - this.#renewed >= giveUpMs)
+        return this.#lose(`it could not be renewed: ${reason}`);
     }
   }
 

@@ -39,7 +39,9 @@ const requestsOf = ({ spec }: V1Pod): Amount => {
   return { cpus: sum("cpu"), bytes: sum("memory"), pods: 1 };
 };
 
-const isIn = ({ metadata }: V1Node, region: string): boolean => metadata?.labels?.[regionLabel] === region;
+/** Whether a node is in a region. All nodes of a cluster that has only one are in it. */
+const isIn = ({ metadata }: V1Node, region: string, onlyRegion: string | undefined): boolean =>
+  (onlyRegion ?? metadata?.labels?.[regionLabel]) === region;
 
 const takesMachines = ({ spec }: V1Node): boolean =>
   spec?.unschedulable !== true &&
@@ -54,8 +56,8 @@ const plus = (one: Amount, other: Amount, sign: 1 | -1 = 1): Amount => ({
 });
 
 /** The name of a node of a region that takes Machines; undefined if there is none. */
-export const nodeIn = (region: string, nodes: readonly V1Node[]): string | undefined =>
-  nodes.find((node) => isIn(node, region) && takesMachines(node))?.metadata?.name;
+export const nodeIn = (region: string, nodes: readonly V1Node[], onlyRegion: string | undefined): string | undefined =>
+  nodes.find((node) => isIn(node, region, onlyRegion) && takesMachines(node))?.metadata?.name;
 
 /** What the Pods of the service request of each node. */
 export class Room {
@@ -82,11 +84,17 @@ export class Room {
    * Whether a node of the region has capacity for one more Machine, instead of the one that it replaces.
    * ASSUMED: Pods of others are not counted, which the service need not see; the scheduler counts them.
    */
-  hasRoom(config: MachineConfig, region: string, nodes: readonly V1Node[], replaced = ""): boolean {
+  hasRoom(
+    config: MachineConfig,
+    region: string,
+    nodes: readonly V1Node[],
+    replaced = "",
+    onlyRegion?: string,
+  ): boolean {
     const needs = needsOf(config);
     const freed = this.#pods.get(replaced);
     return nodes.some((node) => {
-      if (!isIn(node, region) || !takesMachines(node)) return false;
+      if (!isIn(node, region, onlyRegion) || !takesMachines(node)) return false;
       const { cpu, memory, pods } = node.status?.allocatable ?? {};
       const name = node.metadata?.name ?? "";
       const taken = plus(this.#requested(name), freed?.node === name ? freed.requests : nothing, -1);

@@ -82,8 +82,8 @@ export function filesOf(machine: Subject, dataId: string, namespace: string): V1
 const imageOf = ({ repository, digest, config }: Subject): string =>
   digest === "" ? config.image : `${repository}@${digest}`;
 
-/** The Pod of one start of a Machine. */
-export function podOf(machine: Subject, dataId: string, namespace: string): V1Pod {
+/** The Pod of one start of a Machine. It may run on all nodes of a cluster that has one region only. */
+export function podOf(machine: Subject, dataId: string, namespace: string, onlyRegion?: string): V1Pod {
   const { id, app, region, config, start } = machine;
   const { dns = {}, init = {}, mounts = [], files = [] } = config;
   const stop = stopRequest(config.stop_config);
@@ -109,7 +109,7 @@ export function podOf(machine: Subject, dataId: string, namespace: string): V1Po
       hostname: dns.hostname ?? id,
       // The signal of a stop needs it.
       os: { name: "linux" },
-      nodeSelector: { [regionLabel]: region },
+      ...(region === onlyRegion ? {} : { nodeSelector: { [regionLabel]: region } }),
       topologySpreadConstraints: [
         {
           maxSkew: 1,

@@ -29,7 +29,12 @@ export class KubernetesVolumes implements VolumeDriver {
   readonly #reports: Reports;
   readonly #namespaces: Namespaces;
   readonly #claims: Watched<V1PersistentVolumeClaim>;
-  readonly #snapshots: Watched<VolumeSnapshot> | undefined;
+  /** Undefined if the cluster has none, and until it is connected. */
+  #snapshots: Watched<VolumeSnapshot> | undefined;
+  readonly #seen = ({ metadata }: KubernetesObject): void => {
+    const id = metadata?.labels?.[labels.volume];
+    if (id !== undefined) this.#reports.volumeChanged(id);
+  };
   /** Volumes that were just claimed, so that the cluster has said nothing about them yet. */
   readonly #claimed = new Set<string>();
   readonly #nodeOf: (region: string) => string | undefined;
@@ -48,19 +53,17 @@ export class KubernetesVolumes implements VolumeDriver {
     this.#reports = reports;
     this.#namespaces = namespaces;
     const mine = selectorOf(host.dataId);
-    const seen = ({ metadata }: KubernetesObject): void => {
-      const id = metadata?.labels?.[labels.volume];
-      if (id !== undefined) reports.volumeChanged(id);
-    };
     this.#claims = new Watched<V1PersistentVolumeClaim>(cluster, kinds.claim, mine, host.log, (claim, isGone) => {
       this.#claimed.delete(claim.metadata?.labels?.[labels.volume] ?? "");
-      seen(claim);
+      this.#seen(claim);
       if (isGone) this.#namespaces.changed(claim.metadata?.namespace ?? "");
     });
-    this.#snapshots = cluster.hasSnapshots ? new Watched(cluster, kinds.snapshot, mine, host.log, seen) : undefined;
   }
 
   async begin(): Promise<void> {
+    const { log, dataId } = this.#host;
+    if (this.#cluster.hasSnapshots)
+      this.#snapshots = new Watched(this.#cluster, kinds.snapshot, selectorOf(dataId), log, this.#seen);
     await Promise.all([this.#claims.begin(), this.#snapshots?.begin()]);
   }
 

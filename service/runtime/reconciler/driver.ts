@@ -115,10 +115,12 @@ export interface FrozenVolumes {
 /** What an engine does. Each method is one step: it is repeated after a failure, and after the service was killed. */
 export interface Driver<I extends Instance> extends Pick<
   Runtime,
-  "name" | "copyProblem" | "problem" | "hasRoom" | "exec" | "terminal" | "processes" | "databasesChanged"
+  "name" | "problem" | "hasRoom" | "exec" | "terminal" | "processes" | "databasesChanged"
 > {
   /** {@link Runtime.usage} */
   usage(): Promise<ReadonlyMap<string, Usage>>;
+  /** The reason why it cannot copy volumes; undefined if it can. */
+  readonly copyProblem?: string | undefined;
   /** The engine in messages: `the container engine`. */
   readonly place: string;
   readonly failures: Failures;

@@ -38,7 +38,6 @@ const notStarted = (error: string): Exit => ({ code: 127, signal: 0, oom: false,
 /** Runs Machines by a driver. */
 export class Reconciler<I extends Instance> implements Runtime {
   readonly name: string;
-  readonly copyProblem: string | undefined;
   readonly databasesChanged: (() => void) | undefined;
   readonly terminal: Runtime["terminal"] | undefined;
   readonly reach: Reached;
@@ -78,7 +77,6 @@ export class Reconciler<I extends Instance> implements Runtime {
     const driver = driverOf(reports);
     this.#driver = driver;
     this.name = driver.name;
-    this.copyProblem = driver.copyProblem;
     this.databasesChanged = driver.databasesChanged?.bind(driver);
     this.terminal = driver.terminal?.bind(driver);
     this.reach = new Reached(host, reports);
@@ -103,6 +101,10 @@ export class Reconciler<I extends Instance> implements Runtime {
 
   hasRoom(config: MachineConfig, region: string, replaced?: string): boolean {
     return this.#driver.hasRoom?.(config, region, replaced) !== false;
+  }
+
+  copyProblem(): string | undefined {
+    return this.#driver.copyProblem;
   }
 
   findImage(image: string): Promise<FoundImage> {
