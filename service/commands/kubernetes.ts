@@ -1,6 +1,6 @@
 // The command that prints what runs the service in a Kubernetes cluster.
 import { InvalidArgumentError, Option, type Command } from "commander";
-import { manifest, type Members } from "../local/kubernetesManifest.ts";
+import { manifest, type ClusterSecret, type Members } from "../local/kubernetesManifest.ts";
 import { Problem } from "../local/problem.ts";
 import { print } from "./print.ts";
 
@@ -10,6 +10,7 @@ interface Flags {
   readonly storage: string;
   readonly storageClass?: string;
   readonly ingressClass?: string;
+  readonly kubeconfigSecret?: readonly ClusterSecret[];
   readonly replicas?: number;
   readonly storeSecret?: string;
 }
@@ -27,6 +28,13 @@ function countOf(text: string): number {
   return Number(text);
 }
 
+function clusterOf(text: string, before: readonly ClusterSecret[] = []): readonly ClusterSecret[] {
+  const [, region, secret] = /^([a-z0-9-]+)=([a-z0-9][a-z0-9.-]*)$/.exec(text) ?? [];
+  if (region === undefined || secret === undefined)
+    throw new InvalidArgumentError("It must be REGION=SECRET, such as ams=amsterdam.");
+  return [...before, { region, secret }];
+}
+
 /** Adds the commands for Kubernetes. */
 export function addKubernetes(program: Command): void {
   const command = program.command("kubernetes").description("run the service in a Kubernetes cluster");
@@ -40,13 +48,19 @@ export function addKubernetes(program: Command): void {
     .option("--ingress-class <name>", "class of the Ingresses for hostnames (default: that of the cluster)")
     .addOption(
       new Option(
+        "--kubeconfig-secret <region=secret...>",
+        "Secrets with the kubeconfig of the clusters of regions (default: the cluster of the service has all)",
+      ).argParser(clusterOf),
+    )
+    .addOption(
+      new Option(
         "--store-secret <name>",
         "Secret with the url and the key of a database that several members share",
       ).conflicts(["storage", "storageClass"]),
     )
     .option("--replicas <count>", "number of members, with --store-secret (default: 3)", countOf)
-    .action((options: Flags) => {
-      for (const object of manifest({ ...options, ...membersOf(options) }))
+    .action(({ kubeconfigSecret: clusters = [], ...options }: Flags) => {
+      for (const object of manifest({ ...options, clusters, ...membersOf(options) }))
         print(`---\n${JSON.stringify(object, undefined, 2)}`);
     });
 }

@@ -14,8 +14,16 @@ export interface ManifestOptions {
   readonly storageClass?: string;
   /** Class of the Ingresses for hostnames. */
   readonly ingressClass?: string;
+  /** The clusters of regions. Default: the one that the service is in has all. */
+  readonly clusters?: readonly ClusterSecret[];
   /** Several members instead of one process with a volume. */
   readonly members?: Members;
+}
+
+/** A region, and the Secret whose key `kubeconfig` has the configuration of its cluster. */
+export interface ClusterSecret {
+  readonly region: string;
+  readonly secret: string;
 }
 
 /** The members of a service. */
@@ -176,7 +184,11 @@ interface Particulars {
   readonly container: object;
 }
 
-function podOf({ image, ingressClass }: Pick<ManifestOptions, "image" | "ingressClass">, more: Particulars): object {
+function podOf(
+  { image, ingressClass, clusters = [] }: Pick<ManifestOptions, "image" | "ingressClass" | "clusters">,
+  more: Particulars,
+): object {
+  const secrets = [...new Set(clusters.map(({ secret }) => secret))];
   return {
     serviceAccountName: name,
     // A service ends within five seconds; a hand-over takes one more.
@@ -199,6 +211,7 @@ function podOf({ image, ingressClass }: Pick<ManifestOptions, "image" | "ingress
           ...["--listen", `0.0.0.0:${port}`, "--allow-remote"],
           ...more.args,
           ...(ingressClass === undefined ? [] : ["--ingress-class", ingressClass]),
+          ...clusters.flatMap(({ region, secret }) => ["--kubeconfig", `${region}=/clusters/${secret}/kubeconfig`]),
         ],
         env: [{ name: "HOME", value: "/data" }, ...more.env],
         ports: [{ name: "http", containerPort: port }],
@@ -213,9 +226,18 @@ function podOf({ image, ingressClass }: Pick<ManifestOptions, "image" | "ingress
           readOnlyRootFilesystem: true,
           capabilities: { drop: ["ALL"] },
         },
-        volumeMounts: [{ name: "data", mountPath: "/data" }, { name: "temporary", mountPath: "/tmp" }, ...more.mounts],
+        volumeMounts: [
+          { name: "data", mountPath: "/data" },
+          { name: "temporary", mountPath: "/tmp" },
+          ...secrets.map((secret, i) => ({ name: `cluster-${i}`, mountPath: `/clusters/${secret}`, readOnly: true })),
+          ...more.mounts,
+        ],
       },
     ],
-    volumes: [{ name: "temporary", emptyDir: {} }, ...more.volumes],
+    volumes: [
+      { name: "temporary", emptyDir: {} },
+      ...secrets.map((secretName, i) => ({ name: `cluster-${i}`, secret: { secretName, defaultMode: 0o440 } })),
+      ...more.volumes,
+    ],
   };
 }

@@ -1,5 +1,5 @@
 // The manifest of several members; test/kubernetes/ applies it to a cluster.
-import type { KubernetesObject, V1Deployment, V1PodDisruptionBudget } from "@kubernetes/client-node";
+import type { KubernetesObject, V1Deployment, V1PodDisruptionBudget, V1StatefulSet } from "@kubernetes/client-node";
 import { expect, test } from "vitest";
 import { command } from "./command.ts";
 
@@ -49,6 +49,23 @@ test("members share a database, and have no volume and no lease", async () => {
   expect(container?.readinessProbe?.httpGet?.path).toBe("/readyz");
   expect(pod?.topologySpreadConstraints?.[0]?.topologyKey).toBe("kubernetes.io/hostname");
   expect((objects.get("PodDisruptionBudget") as V1PodDisruptionBudget).spec?.maxUnavailable).toBe(1);
+});
+
+test("the clusters of regions are read from Secrets, which are mounted once", async () => {
+  const secrets = ["ams=europe", "fra=europe", "iad=america"].flatMap((one) => ["--kubeconfig-secret", one]);
+  const { spec } = (await manifest(...secrets)).get("StatefulSet") as V1StatefulSet;
+  const pod = spec?.template.spec;
+  expect(pod?.containers[0]?.args?.slice(-6)).toEqual([
+    ...["--kubeconfig", "ams=/clusters/europe/kubeconfig"],
+    ...["--kubeconfig", "fra=/clusters/europe/kubeconfig"],
+    ...["--kubeconfig", "iad=/clusters/america/kubeconfig"],
+  ]);
+  expect(pod?.volumes?.flatMap(({ secret }) => secret?.secretName ?? [])).toEqual(["europe", "america"]);
+  expect(pod?.containers[0]?.volumeMounts?.map(({ mountPath }) => mountPath)).toEqual([
+    ...["/data", "/tmp", "/clusters/europe", "/clusters/america"],
+  ]);
+  const { code, err } = await print("--kubeconfig-secret", "europe");
+  expect([code, err]).toEqual([1, expect.stringContaining("It must be REGION=SECRET, such as ams=amsterdam.")]);
 });
 
 test("members need a database, and have no volume to choose", async () => {
