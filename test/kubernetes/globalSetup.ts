@@ -7,6 +7,7 @@ import { controllerProgram } from "../../tools/setup/ingressController.mjs";
 import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
 import { diskPrograms, startDisks } from "../../tools/setup/kubernetesDisks.mjs";
 import { nodeProblem, nodePrograms } from "../../tools/setup/kubernetesNode.mjs";
+import { startServices } from "../../tools/setup/kubernetesServices.mjs";
 import { provideInstalled } from "../support/install.ts";
 import { addNodes, addRealNode, realRegion } from "./nodes.ts";
 
@@ -34,7 +35,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
     parts.unshift(disks);
     const problem = (await nodeProblem()) ?? (await nodePrograms(process.env)).reason;
     if (problem !== undefined) leaveOut("Pods that really run, and an ingress controller for them", problem);
-    else parts.unshift(await addRealNode(cluster, realRegion, disks.forNodes));
+    else {
+      parts.unshift(await startServices(cluster));
+      parts.unshift(await addRealNode(cluster, realRegion, disks.forNodes));
+    }
     const hasRealNode = problem === undefined;
     project.provide("kubeconfig", cluster.kubeconfig);
     project.provide("hasRealNode", hasRealNode);

@@ -31,7 +31,7 @@ export async function addNodes(kubeconfig: string, perRegion = 3): Promise<void>
 
 /** Adds a node that runs the image of the tests. Each real node of this computer needs a name of its own, of 127.0.0.0/8. */
 export async function addRealNode(
-  cluster: { readonly kubeconfig: string },
+  cluster: { readonly kubeconfig: string; readonly services: string },
   region: string,
   disks: string[],
   name = "127.0.0.1",

@@ -117,5 +117,5 @@ export function freeRange() {
       .map(({ address }) => address.split(".", 2).join(".")),
   );
   const free = Array.from({ length: 256 }, (_, second) => `10.${second}`).filter((range) => !used.has(range));
-  return free[Math.floor(Math.random() * free.length)];
+  return free[Math.floor(Math.random() * free.length)] ?? "10.96";
 }

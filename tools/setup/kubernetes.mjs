@@ -7,6 +7,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startKeeper } from "../lib/keeper.mjs";
 import { quiet } from "../lib/process.mjs";
+import { freeRange } from "./daemon.mjs";
 import { goPrograms } from "./goProgram.mjs";
 
 const programs = {
@@ -71,6 +72,8 @@ export async function startCluster(found) {
   const [client, peer, secure] = [await freePort(), await freePort(), await freePort()];
   const server = `https://127.0.0.1:${secure}`;
   const token = crypto.randomBytes(16).toString("hex");
+  // Clusters on the same computer need different addresses once their Services can be reached.
+  const services = freeRange();
   const { privateKey, publicKey } = crypto.generateKeyPairSync("rsa", { modulusLength: 2048 });
   fs.writeFileSync(at("account.key"), privateKey.export({ type: "pkcs8", format: "pem" }), { mode: 0o600 });
   fs.writeFileSync(at("account.pub"), publicKey.export({ type: "spki", format: "pem" }));
@@ -103,7 +106,7 @@ export async function startCluster(found) {
       ["--etcd-servers", `http://127.0.0.1:${client}`, "--bind-address=127.0.0.1", `--secure-port=${secure}`],
       ["--cert-dir", at("certificates"), "--token-auth-file", at("tokens.csv"), "--authorization-mode=RBAC"],
       ["--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file", at("account.pub")],
-      ["--service-account-signing-key-file", at("account.key"), "--service-cluster-ip-range=10.96.0.0/16"],
+      ["--service-account-signing-key-file", at("account.key"), `--service-cluster-ip-range=${services}.0.0/16`],
       ["--endpoint-reconciler-type=none", "--feature-gates=ContainerStopSignals=true"],
     ],
     "kube-controller-manager": [
@@ -150,6 +153,8 @@ export async function startCluster(found) {
     ca,
     kubeconfig,
     folder,
+    /** The first two numbers of the addresses of its Services. */
+    services,
     /** Starts, stops, kills, pauses or continues a component. */
     ask: (name, word) => components[name].ask(word),
     /** Resolves once the API server answers. */

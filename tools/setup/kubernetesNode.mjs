@@ -11,6 +11,7 @@ import { quiet, tail } from "../lib/process.mjs";
 import { freeRange } from "./daemon.mjs";
 import { goPrograms } from "./goProgram.mjs";
 import { freePort } from "./kubernetes.mjs";
+import { dnsOf } from "./kubernetesServices.mjs";
 
 const containerd = "tools/kubernetes/containerd";
 const programs = {
@@ -130,7 +131,7 @@ const networkConfig = (range) => ({
   ],
 });
 
-const kubeletConfig = (address, port, cgroup, featureGates) => ({
+const kubeletConfig = (address, port, cgroup, featureGates, services) => ({
   apiVersion: "kubelet.config.k8s.io/v1beta1",
   kind: "KubeletConfiguration",
   address,
@@ -144,18 +145,43 @@ const kubeletConfig = (address, port, cgroup, featureGates) => ({
   failCgroupV1: false,
   failSwapOn: false,
   featureGates,
+  clusterDomain: "cluster.local",
+  clusterDNS: [dnsOf(services)],
   makeIPTablesUtilChains: false,
   // The disk of this computer is not the node's.
   evictionHard: { "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%" },
   imageGCHighThresholdPercent: 100,
 });
 
+/** The client of the containerd of a node. */
+const ctrOf = (program, folder) => (words, options) =>
+  quiet(
+    program,
+    ["--address", path.join(folder, "run/containerd/containerd.sock"), "--namespace", "k8s.io", ...words],
+    options,
+  );
+
+/**
+ * Puts an image into a node: a tar archive of its files, and a configuration with the names of Docker.
+ * @param {string} program The client, `ctr`.
+ * @param {string} folder The folder of the node.
+ */
+export async function importInto(program, folder, image, layer, config) {
+  const ctr = ctrOf(program, folder);
+  const { code, output } = await ctr(["images", "import", "-"], { input: await imageArchive(image, layer, config) });
+  if (code !== 0) throw new Error(`the image ${image} could not be imported:\n${tail(output, 5)}`);
+  // With a name that has the digest, it is as if a registry had it.
+  const { stdout } = await ctr(["images", "list"]);
+  const [, name, digest] = new RegExp(`^(\\S*${image}) +\\S+ +(sha256:\\S+)`, "m").exec(stdout) ?? [];
+  await ctr(["images", "tag", name, `${name.replace(/:[^:]*$/, "")}@${digest}`]);
+}
+
 const startsIn = 60_000;
 
 /**
  * Starts a node of a cluster, and waits until it is ready. It ends with the process that started it, however that ends. Its name is
  * the address of its kubelet, so two nodes need two of 127.0.0.0/8.
- * @param {{ kubeconfig: string }} cluster
+ * @param {{ kubeconfig: string, services: string }} cluster
  * @param {{
  *   found: Record<string, string>,
  *   name?: string,
@@ -183,7 +209,8 @@ export async function startNode(
     fs.writeFileSync(at(`kernel/${setting}`), `${value}\n`);
   fs.writeFileSync(at("containerd.toml"), containerdConfig(found, folder));
   fs.writeFileSync(at("network/pods.conflist"), JSON.stringify(networkConfig(range)));
-  fs.writeFileSync(at("kubelet.json"), JSON.stringify(kubeletConfig(name, await freePort(name), cgroup, featureGates)));
+  const settings = kubeletConfig(name, await freePort(name), cgroup, featureGates, cluster.services);
+  fs.writeFileSync(at("kubelet.json"), JSON.stringify(settings));
   const kubelet = [
     ...[found.kubelet, "--config", at("kubelet.json"), "--kubeconfig", cluster.kubeconfig, "--hostname-override", name],
     ...[
@@ -201,16 +228,8 @@ export async function startNode(
     await remove();
     throw new Error(`${what}:\n${said}`);
   };
-  const ctr = (words, options) =>
-    quiet(found.ctr, ["--address", at("run/containerd/containerd.sock"), "--namespace", "k8s.io", ...words], options);
-  const importImage = async (image, layer, config) => {
-    const { code, output } = await ctr(["images", "import", "-"], { input: await imageArchive(image, layer, config) });
-    if (code !== 0) throw new Error(`the image ${image} could not be imported:\n${tail(output, 5)}`);
-    // With a name that has the digest, it is as if a registry had it.
-    const { stdout } = await ctr(["images", "list"]);
-    const [, name, digest] = new RegExp(`^(\\S*${image}) +\\S+ +(sha256:\\S+)`, "m").exec(stdout) ?? [];
-    await ctr(["images", "tag", name, `${name.replace(/:[^:]*$/, "")}@${digest}`]);
-  };
+  const ctr = ctrOf(found.ctr, folder);
+  const importImage = (image, layer, config) => importInto(found.ctr, folder, image, layer, config);
   await until("containerd did not start", async () => (await ctr(["version"])).code === 0);
   const pause = await tarOf([{ name: "pause", mode: 0o755, contents: fs.readFileSync(found.pause) }]);
   await importImage(pauseImage, pause, { Entrypoint: ["/pause"] });
