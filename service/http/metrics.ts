@@ -120,7 +120,7 @@ export class Metrics {
     const size = store.get<{ bytes: number }>(
       "SELECT page_count * page_size AS bytes FROM pragma_page_count(), pragma_page_size()",
     );
-    yield [of.build, [[{ version, runtime: runtime.name, postgres: postgres.load ? "embedded" : "simulated" }, 1]]];
+    yield [of.build, [[{ version, runtime: runtime.name, postgres: postgres.name }, 1]]];
     const operations = this.#operations;
     yield [
       of.requests,

@@ -40,7 +40,9 @@ export const clusterOf = (row: ClusterRow): Cluster => ({
   region: row.region,
   plan: row.plan,
   cpus: plans[row.plan]?.cpus ?? 1,
+  isShared: plans[row.plan]?.cpu_kind === "shared",
   memoryMb: plans[row.plan]?.memory_mb ?? 1024,
+  replicas: plans[row.plan]?.replicas ?? 0,
   version: row.pg_major_version,
   diskGb: row.disk_size_gb,
   poolMode: row.pool_mode,
@@ -48,6 +50,11 @@ export const clusterOf = (row: ClusterRow): Cluster => ({
   source: row.source === null ? undefined : (JSON.parse(row.source) as ClusterSource),
   endpoints: row.endpoints === null ? undefined : (JSON.parse(row.endpoints) as Endpoints),
 });
+
+/** The name of a cluster's organization. */
+export const organizationOf = ({ store }: Context, id: string): string =>
+  store.get<{ slug: string }>("SELECT o.slug FROM clusters c JOIN orgs o ON o.id = c.org WHERE c.id = ?", id)?.slug ??
+  "";
 
 /** The addresses of an organization's clusters, each once. */
 export function addressesOf({ store }: Context, org: string): Endpoint[] {

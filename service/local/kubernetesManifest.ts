@@ -16,6 +16,8 @@ export interface ManifestOptions {
   readonly ingressClass?: string;
   /** The clusters of regions. Default: the one that the service is in has all. */
   readonly clusters?: readonly ClusterSecret[];
+  /** Whether CloudNativePG runs Postgres clusters. */
+  readonly hasPostgres?: boolean;
   /** Several members instead of one process with a volume. */
   readonly members?: Members;
 }
@@ -54,9 +56,14 @@ const rules = [
   { apiGroups: ["snapshot.storage.k8s.io"], resources: ["volumesnapshots"], verbs: watched },
 ];
 
+/** The further rights for Postgres clusters. */
+const postgresRules = [
+  { apiGroups: ["postgresql.cnpg.io"], resources: ["clusters", "poolers", "backups"], verbs: watched },
+];
+
 /** The objects, in the order in which they are to be created. */
 export function manifest(options: ManifestOptions): readonly object[] {
-  const { namespace, members } = options;
+  const { namespace, members, hasPostgres = false } = options;
   const metadata = { name, namespace, labels };
   const rbac = "rbac.authorization.k8s.io";
   const roleOf = (kind: string) => ({ apiGroup: rbac, kind, name });
@@ -66,7 +73,12 @@ export function manifest(options: ManifestOptions): readonly object[] {
   return [
     { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace, labels } },
     { apiVersion: "v1", kind: "ServiceAccount", metadata },
-    { apiVersion: `${rbac}/v1`, kind: "ClusterRole", metadata: ofCluster, rules },
+    {
+      apiVersion: `${rbac}/v1`,
+      kind: "ClusterRole",
+      metadata: ofCluster,
+      rules: [...rules, ...(hasPostgres ? postgresRules : [])],
+    },
     {
       apiVersion: `${rbac}/v1`,
       kind: "ClusterRoleBinding",
@@ -184,10 +196,9 @@ interface Particulars {
   readonly container: object;
 }
 
-function podOf(
-  { image, ingressClass, clusters = [] }: Pick<ManifestOptions, "image" | "ingressClass" | "clusters">,
-  more: Particulars,
-): object {
+type PodOptions = Pick<ManifestOptions, "image" | "ingressClass" | "clusters" | "hasPostgres">;
+
+function podOf({ image, ingressClass, clusters = [], hasPostgres = false }: PodOptions, more: Particulars): object {
   const secrets = [...new Set(clusters.map(({ secret }) => secret))];
   return {
     serviceAccountName: name,
@@ -212,6 +223,7 @@ function podOf(
           ...more.args,
           ...(ingressClass === undefined ? [] : ["--ingress-class", ingressClass]),
           ...clusters.flatMap(({ region, secret }) => ["--kubeconfig", `${region}=/clusters/${secret}/kubeconfig`]),
+          ...(hasPostgres ? ["--postgres", "cnpg"] : []),
         ],
         env: [{ name: "HOME", value: "/data" }, ...more.env],
         ports: [{ name: "http", containerPort: port }],

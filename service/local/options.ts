@@ -13,7 +13,7 @@ export const runtimeNames = ["simulated", "docker", "kubernetes"] as const;
 export type RuntimeName = (typeof runtimeNames)[number];
 
 /** The engines of Postgres clusters to choose from. */
-export const postgresNames = ["simulated", "embedded"] as const;
+export const postgresNames = ["simulated", "embedded", "cnpg"] as const;
 
 /** Name of an engine of Postgres clusters. */
 export type PostgresName = (typeof postgresNames)[number];
@@ -45,8 +45,10 @@ export interface LocalOptions {
   readonly capabilities?: readonly string[];
   /** With `docker`: private networks that Machines reach, such as 10.1.2.0/24. Default: none. */
   readonly reach?: readonly string[];
-  /** What runs Postgres clusters: `simulated` (the default), or `embedded` for servers on this computer. */
+  /** What runs Postgres clusters: `simulated` (the default), `embedded` for servers on this computer, or `cnpg` for CloudNativePG. */
   readonly postgres?: PostgresName;
+  /** With `cnpg`: the ClusterImageCatalog with the images of servers. Default: the images of the operator's project. */
+  readonly postgresCatalog?: string;
   /** Directory of the ACME authority that issues certificates. Default: the service's own authority, or a simulation. */
   readonly acme?: string;
   /** What reads the DNS: `simulated`, `system`, or the address of a resolver. Default: `simulated`; with `acme`, `system`. */
@@ -136,6 +138,7 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   capabilities: "--capabilities",
   reach: "--reach",
   postgres: "--postgres",
+  postgresCatalog: "--postgres-catalog",
   acme: "--acme",
   dns: "--dns",
   pgbouncer: "--pgbouncer",

@@ -92,6 +92,14 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
     throw new Problem("--ingress-class needs --runtime kubernetes: other runtimes have no Ingresses");
   if (options.kubeconfig !== undefined && options.runtime !== "kubernetes")
     throw new Problem("--kubeconfig needs --runtime kubernetes: other runtimes use no cluster");
+  if (options.postgres === "cnpg" && options.runtime !== "kubernetes")
+    throw new Problem("--postgres cnpg needs --runtime kubernetes: CloudNativePG runs in that cluster");
+  if (options.postgresCatalog !== undefined && options.postgres !== "cnpg")
+    throw new Problem("--postgres-catalog needs --postgres cnpg: other engines run no images");
+  if (options.postgres === "cnpg" && options.kubeconfig !== undefined)
+    throw new Problem(
+      "--postgres cnpg cannot be combined with --kubeconfig: databases are in the one cluster of all regions",
+    );
   const issuer = await acmeIssuer(options);
   const dns = dnsOf(options);
   requireDockerFor(options);
@@ -109,12 +117,9 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
   const create = async (more: Partial<ServiceOptions> = {}): Promise<Created> => {
     // Loaded only when it is used: it has many modules.
     const docker = options.runtime === "docker" ? await import("../runtime/docker/index.ts") : undefined;
-    const runtime = docker
-      ? await dockerRuntime(docker, options)
-      : options.runtime === "kubernetes"
-        ? await kubernetes(folder, options, clusters)
-        : undefined;
-    const postgres = await postgresEngine(options, folder, await docker?.machinesReach());
+    const cluster = options.runtime === "kubernetes" ? await kubernetes(folder, options, clusters) : undefined;
+    const runtime = docker ? await dockerRuntime(docker, options) : cluster?.runtime;
+    const postgres = cluster?.postgres ?? (await postgresEngine(options, folder, await docker?.machinesReach()));
     const tracing = await startTracing(options.otlpEndpoint, ({ message }) =>
       service.app.log.warn({ reason: message }, "spans could not be sent"),
     );
@@ -189,14 +194,14 @@ async function dockerRuntime(
 }
 
 /**
- * The runtime on a Kubernetes cluster. A process alone waits until no other service acts for the same data; of several members only
+ * The runtime on a Kubernetes cluster, and the engine of Postgres clusters if it is there too. A process alone waits until no other service acts for the same data; of several members only
  * the leader creates it, and its leadership replaces the lease.
  */
 async function kubernetes(
   folder: string,
-  { ingressClass, store }: LocalOptions,
+  { ingressClass, store, postgres, postgresCatalog: catalog }: LocalOptions,
   clusters: readonly Kubernetes.RegionalCluster[] | undefined,
-): Promise<RuntimeFactory> {
+): Promise<{ readonly runtime: RuntimeFactory; readonly postgres?: EngineFactory }> {
   const module = await import("../runtime/kubernetes/index.ts").catch((error: unknown) => {
     const isMissing = error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
     throw isMissing
@@ -207,7 +212,15 @@ async function kubernetes(
   });
   const lease = store === undefined ? { lease: leaseOf(module, folder) } : {};
   try {
-    return await module.kubernetesRuntime({ ingressClass, clusters, ...lease });
+    if (clusters) return { runtime: await module.kubernetesRuntime({ ingressClass, clusters, ...lease }) };
+    const cluster = module.Cluster.of();
+    await cluster.connect();
+    // Before the lease: a service that cannot start must not take it.
+    const engine =
+      postgres === "cnpg"
+        ? { postgres: (await import("../runtime/cnpg/index.ts")).cnpgPostgres(cluster, { catalog }) }
+        : {};
+    return { runtime: await module.kubernetesRuntime({ cluster, ingressClass, ...lease }), ...engine };
   } catch (error) {
     throw error instanceof module.ClusterError ? new Problem(error.message) : error;
   }

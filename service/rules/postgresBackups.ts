@@ -124,6 +124,8 @@ export const backups: BackupRules = {
     requireBackups(context);
     if ((backup_id === undefined) === (pitr_time === undefined))
       throw refuse(422, "exactly one of backup_id and pitr_time must be given");
+    const { noTimes } = context.postgres;
+    if (pitr_time !== undefined && noTimes !== undefined) throw refuse(422, `invalid pitr_time, ${noTimes}`);
     const all = backupsOf(context, source.id).filter(({ status }) => status === "completed");
     // ASSUMED: a point in time of a cluster is restored from the latest backup before it; without one, and for a future time, the
     // request is 422.

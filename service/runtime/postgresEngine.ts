@@ -24,7 +24,11 @@ export interface Cluster {
   readonly region: string;
   readonly plan: string;
   readonly cpus: number;
+  /** Whether its CPUs are shared with others. */
+  readonly isShared: boolean;
   readonly memoryMb: number;
+  /** Servers beside the primary that its plan has. */
+  readonly replicas: number;
   /** Major version. */
   readonly version: string;
   readonly diskGb: number;
@@ -234,6 +238,8 @@ export interface PostgresEngine {
   problem(cluster: NewCluster): { readonly status: 400 | 422; readonly message: string } | undefined;
   /** The reason why it cannot back up and restore; undefined when it can. */
   readonly noBackups?: string;
+  /** The reason why it cannot restore a time; undefined when it can. */
+  readonly noTimes?: string;
   /** Reports `initializing`, then `ready` or `failed`. */
   create(cluster: Cluster): void;
   /** Reports `destroyed`. */
@@ -280,6 +286,10 @@ export interface EngineHost {
   readonly events: EngineEvents;
   readonly log: Pick<FastifyBaseLogger, "info" | "warn" | "error">;
   cluster(id: string): Cluster | undefined;
+  /** Identity of the data folder, by which objects outside of it are recognized. */
+  readonly dataId: string;
+  /** Name of the organization of a cluster. */
+  organization(id: string): string;
   /** Ids of the clusters that are not deleted. */
   ids(): readonly string[];
   /** Ids of the completed backups of a cluster, and of those that run, oldest first. */

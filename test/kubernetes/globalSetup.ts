@@ -7,9 +7,22 @@ import { controllerProgram } from "../../tools/setup/ingressController.mjs";
 import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
 import { diskPrograms, startDisks } from "../../tools/setup/kubernetesDisks.mjs";
 import { nodeProblem, nodePrograms } from "../../tools/setup/kubernetesNode.mjs";
+import { operatorProgram, serverArchive } from "../../tools/setup/kubernetesPostgres.mjs";
 import { startServices } from "../../tools/setup/kubernetesServices.mjs";
 import { provideInstalled } from "../support/install.ts";
 import { addNodes, addRealNode, realRegion } from "./nodes.ts";
+
+/** The parts of Postgres clusters. */
+interface PostgresParts {
+  /** The program of the operator. */
+  readonly operator: string;
+  /** Archive with the files of the image of servers and poolers. */
+  readonly servers: string;
+  /** The cluster of the tests. */
+  readonly cluster: { readonly kubeconfig: string; readonly folder: string; readonly services: string };
+  /** The folder of the real node, and the client of its images. */
+  readonly node: { readonly folder: string; readonly ctr: string };
+}
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -19,6 +32,8 @@ declare module "vitest" {
     readonly hasRealNode: boolean;
     /** The program of the ingress controller; undefined without a real node. */
     readonly ingressController: string | undefined;
+    /** What the tests of Postgres clusters need; undefined without a real node. */
+    readonly postgres: PostgresParts | undefined;
   }
 }
 
@@ -35,14 +50,18 @@ export default async function setup(project: TestProject): Promise<() => Promise
     parts.unshift(disks);
     const problem = (await nodeProblem()) ?? (await nodePrograms(process.env)).reason;
     if (problem !== undefined) leaveOut("Pods that really run, and an ingress controller for them", problem);
-    else {
-      parts.unshift(await startServices(cluster));
-      parts.unshift(await addRealNode(cluster, realRegion, disks.forNodes));
-    }
     const hasRealNode = problem === undefined;
+    let folder = "";
+    if (hasRealNode) {
+      parts.unshift(await startServices(cluster));
+      const node = await addRealNode(cluster, realRegion, disks.forNodes);
+      ({ folder } = node);
+      parts.unshift(node);
+    }
     project.provide("kubeconfig", cluster.kubeconfig);
     project.provide("hasRealNode", hasRealNode);
     project.provide("ingressController", hasRealNode ? await ingressController() : undefined);
+    project.provide("postgres", hasRealNode ? await postgresParts(cluster, folder) : undefined);
     parts.unshift({ remove: provideInstalled(project) });
     return removeAll;
   } catch (error) {
@@ -56,6 +75,24 @@ async function built(programs: typeof clusterPrograms): Promise<Record<string, s
   const { found, reason } = await programs(process.env);
   if (found === undefined) throw new Stop(`The tests on Kubernetes need a cluster: ${reason}.`);
   return found;
+}
+
+/** What Postgres clusters need; undefined if it cannot be built. */
+async function postgresParts(cluster: PostgresParts["cluster"], folder: string): Promise<PostgresParts | undefined> {
+  const [operator, servers] = [await operatorProgram(process.env), await serverArchive(process.env)];
+  const { found = {} } = await nodePrograms(process.env);
+  const reason = operator.reason ?? servers.reason;
+  if (operator.program !== undefined && servers.archive !== undefined) {
+    const { kubeconfig, folder: ofCluster, services } = cluster;
+    return {
+      operator: operator.program,
+      servers: servers.archive,
+      cluster: { kubeconfig, folder: ofCluster, services },
+      node: { folder, ctr: found["ctr"] ?? "" },
+    };
+  }
+  leaveOut("Postgres clusters by CloudNativePG", reason ?? "");
+  return undefined;
 }
 
 /** The program of the ingress controller; undefined if it cannot be built. */

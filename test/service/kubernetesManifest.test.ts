@@ -1,5 +1,11 @@
 // The manifest of several members; test/kubernetes/ applies it to a cluster.
-import type { KubernetesObject, V1Deployment, V1PodDisruptionBudget, V1StatefulSet } from "@kubernetes/client-node";
+import type {
+  KubernetesObject,
+  V1ClusterRole,
+  V1Deployment,
+  V1PodDisruptionBudget,
+  V1StatefulSet,
+} from "@kubernetes/client-node";
 import { expect, test } from "vitest";
 import { command } from "./command.ts";
 
@@ -66,6 +72,16 @@ test("the clusters of regions are read from Secrets, which are mounted once", as
   ]);
   const { code, err } = await print("--kubeconfig-secret", "europe");
   expect([code, err]).toEqual([1, expect.stringContaining("It must be REGION=SECRET, such as ams=amsterdam.")]);
+});
+
+test("a service with CloudNativePG may change the operator's objects, and others may not", async () => {
+  const groupsOf = (objects: ReadonlyMap<string, KubernetesObject>) =>
+    (objects.get("ClusterRole") as V1ClusterRole).rules?.flatMap(({ apiGroups }) => apiGroups ?? []);
+  const objects = await manifest("--postgres", "cnpg");
+  expect(groupsOf(objects)).toContain("postgresql.cnpg.io");
+  const [container] = (objects.get("StatefulSet") as V1StatefulSet).spec?.template.spec?.containers ?? [];
+  expect(container?.args?.slice(-2)).toEqual(["--postgres", "cnpg"]);
+  expect(groupsOf(await manifest())).not.toContain("postgresql.cnpg.io");
 });
 
 test("members need a database, and have no volume to choose", async () => {

@@ -33,6 +33,7 @@ const everyOption = {
   capabilities: ["NET_RAW"],
   reach: ["10.1.2.0/24"],
   postgres: "embedded",
+  postgresCatalog: "postgresql",
   acme: "https://127.0.0.1:1/directory",
   dns: "127.0.0.1:53",
   pgbouncer: "/usr/sbin/pgbouncer",
@@ -327,6 +328,12 @@ test.each([
   [
     ["--runtime", "kubernetes", "--kubeconfig", "ams=/nowhere"],
     "/nowhere names no Kubernetes cluster: ENOENT: no such file or directory",
+  ],
+  [["--postgres", "cnpg"], "--postgres cnpg needs --runtime kubernetes: CloudNativePG runs in that cluster"],
+  [["--postgres-catalog", "postgresql"], "--postgres-catalog needs --postgres cnpg: other engines run no images"],
+  [
+    ["--runtime", "kubernetes", "--postgres", "cnpg", "--kubeconfig", "ams=/a"],
+    "--postgres cnpg cannot be combined with --kubeconfig",
   ],
   [["--ingress-class", "public"], "--ingress-class needs --runtime kubernetes: other runtimes have no Ingresses"],
   [

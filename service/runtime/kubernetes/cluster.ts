@@ -49,7 +49,7 @@ export class Cluster {
   readonly fence: Fence;
   /** The namespace of the service itself. */
   readonly namespace: string;
-  #hasSnapshots = false;
+  #groups: ReadonlySet<string> = new Set();
 
   private constructor(config: KubeConfig, server: string) {
     const fence: Fence = { isOpen: () => true, unsure: () => undefined };
@@ -107,15 +107,20 @@ export class Cluster {
   async connect(): Promise<void> {
     try {
       const { groups } = await new ApisApi(this.#configuration).getAPIVersions();
-      this.#hasSnapshots = groups.some(({ name }) => name === snapshotGroup);
+      this.#groups = new Set(groups.map(({ name }) => name));
     } catch (error) {
       throw new ClusterError(notAnswering(this.config.getCurrentCluster()?.server ?? "", error));
     }
   }
 
-  /** Whether it has snapshots of volumes; false until it has answered. */
+  /** Whether it has a group of kinds; false until it has answered. */
+  has(group: string): boolean {
+    return this.#groups.has(group);
+  }
+
+  /** Whether it has snapshots of volumes. */
   get hasSnapshots(): boolean {
-    return this.#hasSnapshots;
+    return this.has(snapshotGroup);
   }
 
   /** Creates an object, or changes the fields that the service owns. */

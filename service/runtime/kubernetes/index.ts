@@ -8,7 +8,7 @@ import { Cluster, ClusterError, reasonOf } from "./cluster.ts";
 import { Lease, type LeaseOptions } from "./lease.ts";
 import { KubernetesDriver, type KubernetesOptions } from "./kubernetesDriver.ts";
 
-export { ClusterError };
+export { Cluster, ClusterError };
 export { holderOf } from "./lease.ts";
 
 /** A cluster that has some regions. */
@@ -22,7 +22,9 @@ export interface RegionalCluster {
 export interface KubernetesRuntimeOptions extends Omit<KubernetesOptions, "onlyRegion"> {
   /** The lease to hold while the service acts. Default: none. */
   readonly lease?: LeaseOptions;
-  /** The clusters of the regions. Default: the cluster of `KUBECONFIG` has all. */
+  /** The cluster of all regions. Default: that of `KUBECONFIG`. */
+  readonly cluster?: Cluster;
+  /** The clusters of the regions, instead. */
   readonly clusters?: readonly RegionalCluster[] | undefined;
 }
 
@@ -33,11 +35,12 @@ export interface KubernetesRuntimeOptions extends Omit<KubernetesOptions, "onlyR
  */
 export async function kubernetesRuntime({
   lease,
+  cluster,
   clusters,
   ...options
 }: KubernetesRuntimeOptions = {}): Promise<RuntimeFactory> {
   if (!clusters) {
-    const connection = new Connection(Cluster.of(), lease);
+    const connection = new Connection(cluster ?? Cluster.of(), lease);
     await connection.open();
     return (host) => connection.runtime(host, options);
   }

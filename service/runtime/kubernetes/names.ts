@@ -12,6 +12,8 @@ export const labels = {
   version: "machines-service/version",
   app: "machines-service/app",
   volume: "machines-service/volume",
+  /** The organization of a namespace. */
+  organization: "machines-service/organization",
 } as const;
 
 /** Its annotations. */
@@ -34,7 +36,8 @@ export interface Kind {
   readonly path: string;
 }
 
-const kind = (group: string, name: string, plural: string): Kind => ({
+/** A kind by its group with its version, its name and the plural of it. */
+export const kind = (group: string, name: string, plural: string): Kind => ({
   apiVersion: group,
   kind: name,
   path: `/${group === "v1" ? "api" : "apis"}/${group}/${plural}`,
@@ -66,6 +69,9 @@ export const regionLabel = "topology.kubernetes.io/region";
 /** The namespace of a network. */
 export const namespaceOf = (dataId: string, network: string): string =>
   `machines-${dataId.slice(0, 8)}-${createHash("sha256").update(network).digest("hex").slice(0, 8)}`;
+
+/** An organization as a label: its name may have other characters. */
+export const organizationLabel = (slug: string): string => createHash("sha256").update(slug).digest("hex").slice(0, 16);
 
 /** The selector of everything that belongs to the data of a service. */
 export const selectorOf = (dataId: string): string => `${labels.data}=${dataId}`;

@@ -3,7 +3,7 @@ import type { V1Namespace } from "@kubernetes/client-node";
 import type { RuntimeHost } from "../runtime.ts";
 import { Steps } from "../steps.ts";
 import { ofCluster, type Cluster } from "./cluster.ts";
-import { annotations, kinds, labels, namespaceOf, selectorOf } from "./names.ts";
+import { annotations, kinds, labels, namespaceOf, organizationLabel, selectorOf } from "./names.ts";
 import { Watched } from "./watched.ts";
 
 /** The namespaces of a service. */
@@ -77,10 +77,12 @@ export class Namespaces {
     // One that is being deleted refuses new objects, until it is gone and this creates another.
     if (this.#ready.has(name) && this.#watched.get(name)) return name;
     const managed = { [labels.data]: this.#host.dataId };
+    // A network belongs to an organization (lifecycle/appSubject.ts); the Postgres clusters of this one let its Machines in.
+    const organization = { [labels.organization]: organizationLabel(network.split("/", 1)[0] ?? "") };
     await this.#cluster.apply({
       apiVersion: "v1",
       kind: "Namespace",
-      metadata: { name, labels: managed, annotations: { [annotations.network]: network } },
+      metadata: { name, labels: { ...managed, ...organization }, annotations: { [annotations.network]: network } },
     });
     await this.#cluster.apply(policyOf(name, managed));
     this.#ready.add(name);

@@ -5,9 +5,7 @@ import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
-import { refuse } from "../../refusal.ts";
 import {
-  ChangeRefused,
   isOffered,
   type Cluster,
   type ClusterArchives,
@@ -15,20 +13,12 @@ import {
   type ClusterLog,
   type Endpoints,
   type EngineHost,
-  type ExtensionOffer,
   type NewCluster,
   type PostgresEngine,
-  type Relation,
-  type RunningQuery,
-  type ServerLoad,
-  type SlowQuery,
-  type Statement,
-  type StatementAnswer,
 } from "../postgresEngine.ts";
 import { Steps } from "../steps.ts";
 import { installCommand, type Binaries } from "./binaries.ts";
-import { asSuperuser, type Access, type Connect } from "./access.ts";
-import * as contents from "./contents.ts";
+import type { Connect } from "./access.ts";
 import { completeLog, copyServer, copyWithChanges, draftFrom, keepChanges, markNow, pruneChanges } from "./copies.ts";
 import { readSmall } from "./files.ts";
 import { initialize } from "./initialize.ts";
@@ -38,12 +28,12 @@ import { pathsOf, type Paths } from "./paths.ts";
 import type { PoolerProgram } from "./pooler.ts";
 import { Poolers } from "./poolers.ts";
 import { reasonOf } from "../../reasonOf.ts";
-import { isLost, isRefusal, PostgresError } from "./postgresError.ts";
+import { isLost, PostgresError } from "./postgresError.ts";
 import * as queries from "./queries.ts";
 import { endRecovery } from "./recovery.ts";
 import type { Session } from "./sessions.ts";
 import * as servers from "./server.ts";
-import * as statements from "./statements.ts";
+import { endedBy, ServerEngine, type ReadyServer } from "./serverEngine.ts";
 import * as users from "./users.ts";
 
 /** Options of the engine. */
@@ -63,36 +53,20 @@ export interface EmbeddedOptions extends Installation {
 }
 
 /** A server that can be used. */
-interface Ready extends servers.Running, Access {
-  readonly offers: readonly ExtensionOffer[];
-}
-
-interface Waiting {
-  readonly cluster: string;
-  resolve(): void;
-  reject(error: Error): void;
-}
-
-/** Changes that are applied until they succeed: earlier passwords and roles are not kept. */
-const lasting: ReadonlySet<ClusterChange["kind"]> = new Set(["changeRole", "setPassword", "dropUser"]);
+interface Ready extends servers.Running, ReadyServer {}
 
 /** Pause between two looks at a cluster whose data is to be copied. */
 const sourcePause = 50;
 
 /** Runs each cluster as a server on this computer. */
-export class EmbeddedPostgres implements PostgresEngine {
+export class EmbeddedPostgres extends ServerEngine<Ready> implements PostgresEngine {
   readonly name = "embedded";
   readonly replicas = 0;
   readonly version: string;
-  readonly #host: EngineHost;
   readonly #options: EmbeddedOptions;
   readonly #clusters: Steps;
   readonly #backups: Steps;
-  /** The servers that can be used. */
-  readonly #ready = new Map<string, Ready>();
   readonly #poolers: Poolers;
-  /** Requests that wait for a change, by its number. */
-  readonly #waiting = new Map<number, Waiting>();
   /** The cluster of each backup that is being written. */
   readonly #clusterOf = new Map<string, string>();
   /** Clusters that are being copied for a backup of the service. */
@@ -103,7 +77,7 @@ export class EmbeddedPostgres implements PostgresEngine {
   #moved: Promise<void> | undefined;
 
   constructor(host: EngineHost, options: EmbeddedOptions) {
-    this.#host = host;
+    super(host);
     this.#options = options;
     const newest = [...options.versions.keys()].sort((a, b) => Number(b) - Number(a));
     this.version = newest.find((version) => isOffered(version)) ?? newest[0] ?? "";
@@ -132,57 +106,16 @@ export class EmbeddedPostgres implements PostgresEngine {
     this.#clusters.changed(id);
   }
 
-  change({ id }: Cluster, change: ClusterChange): Promise<void> {
-    const number = this.#host.keep(id, change);
+  protected override changed(id: string): void {
     this.#clusters.changed(id);
-    return new Promise((resolve, reject) => this.#waiting.set(number, { cluster: id, resolve, reject }));
   }
 
-  extensions({ id }: Cluster): readonly ExtensionOffer[] | undefined {
-    return this.#ready.get(id)?.offers;
+  protected override openAs(id: string, { port }: Ready, database: string, session: Session): Promise<pg.Client> {
+    return servers.connect(this.#pathsOf(id), port, database, session, this.host.password(id, session.user));
   }
 
-  activeQueries({ id }: Cluster, database: string | undefined): Promise<readonly RunningQuery[]> {
-    return this.#ask(id, (admin) => queries.activeQueries(admin, database));
-  }
-
-  slowQueries({ id }: Cluster, withinMs: number): Promise<readonly SlowQuery[]> {
-    return this.#ask(id, (admin) => queries.slowQueries(admin, withinMs));
-  }
-
-  async load({ id }: Cluster): Promise<ServerLoad | undefined> {
-    return this.#ready.has(id) ? this.#ask(id, queries.loadOf) : undefined;
-  }
-
-  run(cluster: Cluster, statement: Statement): Promise<StatementAnswer> {
-    return this.#asUser(cluster, statement, (client) => statements.run(client, statement));
-  }
-
-  relations(cluster: Cluster, asking: Omit<Statement, "text" | "isWrite">, most: number): Promise<readonly Relation[]> {
-    return this.#asUser(cluster, { ...asking, isWrite: false }, (client) => statements.relationsOf(client, most));
-  }
-
-  /** Does work as a user of a cluster, with its password and its rights. */
-  #asUser<T>({ id }: Cluster, asking: Omit<Statement, "text">, work: (client: pg.Client) => Promise<T>): Promise<T> {
-    const ready = this.#ready.get(id);
-    if (!ready) throw refuse(503, "The server of the cluster does not answer");
-    const { user, database } = asking;
-    const open = (session: Session): Promise<pg.Client> =>
-      servers.connect(this.#pathsOf(id), ready.port, database, session, this.#host.password(id, user));
-    return statements.asUser(ready.connect, open, asking, work);
-  }
-
-  measure({ id }: Cluster): void {
-    const measure = async (): Promise<void> => {
-      const ready = this.#ready.get(id);
-      if (!ready) return;
-      await this.#with(ready, async (client) => {
-        this.#host.events.measured(id, await queries.storedBytes(client));
-        await queries.keepCounts(client);
-        await this.#prune(id, client);
-      });
-    };
-    measure().catch((error: unknown) => this.#host.log.warn({ cluster: id, reason: reasonOf(error) }, "not measured"));
+  protected override measured(id: string, client: pg.Client): Promise<void> {
+    return this.#prune(id, client);
   }
 
   backUp({ id }: Cluster, backup: string): void {
@@ -199,14 +132,14 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   recover(): void {
     this.#endMoved().catch((error: unknown) =>
-      this.#host.log.warn({ reason: reasonOf(error) }, "a Postgres server could not be ended"),
+      this.host.log.warn({ reason: reasonOf(error) }, "a Postgres server could not be ended"),
     );
     this.#discardLeftovers().catch((error: unknown) =>
-      this.#host.log.warn({ reason: reasonOf(error) }, "the last copies of deleted clusters could not be read"),
+      this.host.log.warn({ reason: reasonOf(error) }, "the last copies of deleted clusters could not be read"),
     );
-    for (const id of this.#host.ids()) {
+    for (const id of this.host.ids()) {
       this.#clusters.changed(id);
-      for (const backup of this.#host.backups(id)) {
+      for (const backup of this.host.backups(id)) {
         if (!backup.isRunning) continue;
         this.#clusterOf.set(backup.id, id);
         this.#backups.changed(backup.id);
@@ -218,13 +151,13 @@ export class EmbeddedPostgres implements PostgresEngine {
     this.#closed.abort(new PostgresError("the service is closing"));
     await Promise.all([this.#clusters.close(), this.#backups.close()]);
     await Promise.all(
-      [...this.#ready].map(async ([id, { admin }]) => {
-        this.#ready.delete(id);
+      [...this.ready].map(async ([id, { admin }]) => {
+        this.ready.delete(id);
         await this.#poolers.release(id);
         await admin.end().catch(() => {});
       }),
     );
-    if (!this.#options.outlive) await Promise.all(this.#host.ids().map((id) => this.#stop(id)));
+    if (!this.#options.outlive) await Promise.all(this.host.ids().map((id) => this.#stop(id)));
   }
 
   #pathsOf(id: string): Paths {
@@ -233,7 +166,7 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   /** Ends servers in folders that were moved away, also those of clusters that an older copy of the data does not know. */
   #endMoved(): Promise<void> {
-    const moved = (this.#moved ??= endMoved(this.#host, this.#options.folder));
+    const moved = (this.#moved ??= endMoved(this.host, this.#options.folder));
     moved.catch(() => (this.#moved = undefined));
     return moved;
   }
@@ -254,24 +187,13 @@ export class EmbeddedPostgres implements PostgresEngine {
   async #discardLeftovers(): Promise<void> {
     const kept = this.#keptOf("");
     for (const id of existsSync(kept) ? await readdir(kept) : [])
-      if (this.#host.cluster(id)?.status === "deleted" && !this.#host.timers.pending(id, "cluster.discard"))
+      if (this.host.cluster(id)?.status === "deleted" && !this.host.timers.pending(id, "cluster.discard"))
         this.discard(id);
-  }
-
-  async #ask<T>(id: string, ask: (admin: pg.Client) => Promise<T>): Promise<T> {
-    const ready = this.#ready.get(id);
-    if (!ready) throw refuse(503, "The server of the cluster does not answer");
-    return this.#with(ready, ask);
-  }
-
-  /** Does work over a connection of its own: the one of the steps takes one statement at a time. */
-  #with<T>(ready: Ready, work: (client: pg.Client) => Promise<T>): Promise<T> {
-    return asSuperuser(ready.connect, work);
   }
 
   /** The next step of a cluster; true if another one is due. */
   async #step(id: string): Promise<boolean> {
-    const cluster = this.#host.cluster(id);
+    const cluster = this.host.cluster(id);
     switch (cluster?.status) {
       case "creating":
         return this.#orFailed(id, () => this.#write(cluster));
@@ -296,10 +218,10 @@ export class EmbeddedPostgres implements PostgresEngine {
       return true;
     } catch (error) {
       if (this.#closed.signal.aborted) throw error;
-      if (this.#host.cluster(id)?.status === "deleting") return true;
+      if (this.host.cluster(id)?.status === "deleting") return true;
       if (isLost(error)) throw error;
       await this.#stop(id);
-      this.#host.events.failed(id, reasonOf(error));
+      this.host.events.failed(id, reasonOf(error));
       return false;
     }
   }
@@ -313,7 +235,7 @@ export class EmbeddedPostgres implements PostgresEngine {
       else await initialize(this.#options, this.#binariesOf(cluster), paths);
       await servers.finishDraft(paths);
     }
-    this.#host.events.initializing(cluster.id);
+    this.host.events.initializing(cluster.id);
   }
 
   async #writeCopy({ cluster, backup, time, restored }: NonNullable<Cluster["source"]>, paths: Paths): Promise<void> {
@@ -325,7 +247,7 @@ export class EmbeddedPostgres implements PostgresEngine {
     const source = this.#pathsOf(cluster);
     const { signal } = this.#closed;
     const ready = await this.#readyOf(cluster);
-    if (time !== undefined) await this.#with(ready, (client) => keepChanges(client, source, signal));
+    if (time !== undefined) await this.with(ready, (client) => keepChanges(client, source, signal));
     if (backup === undefined) await this.#copy(ready, source, paths.draft);
     const copy = backup === undefined ? paths.draft : join(source.backups, backup);
     await draftFrom(copy, paths, source.wal, time === undefined ? {} : { time });
@@ -334,9 +256,9 @@ export class EmbeddedPostgres implements PostgresEngine {
   /** The server of a cluster whose data is needed. */
   async #readyOf(id: string): Promise<Ready> {
     for (;;) {
-      const ready = this.#ready.get(id);
+      const ready = this.ready.get(id);
       if (ready) return ready;
-      if (this.#host.cluster(id)?.status !== "ready") throw new PostgresError(`cluster ${id} does not exist any more`);
+      if (this.host.cluster(id)?.status !== "ready") throw new PostgresError(`cluster ${id} does not exist any more`);
       await sleep(sourcePause, undefined, { signal: this.#closed.signal });
     }
   }
@@ -344,23 +266,16 @@ export class EmbeddedPostgres implements PostgresEngine {
   /** Copies the data of a server, over a connection of its own. */
   #copy(ready: Ready, from: Paths, target: string): Promise<void> {
     const { signal } = this.#closed;
-    return this.#with(ready, (client) => copyServer(client, from, target, signal));
+    return this.with(ready, (client) => copyServer(client, from, target, signal));
   }
 
   /** Starts a new cluster, and brings it to its wanted contents. */
   async #setUp(cluster: Cluster): Promise<void> {
     const { id } = cluster;
     const ready = await this.#start(cluster);
-    if (cluster.source) {
-      const found = await contents.contentsOf(ready, this.#host.contents(id));
-      this.#host.events.copied(id, found);
-    }
-    const wanted = this.#host.contents(id);
-    for (const database of wanted.databases) await contents.ensureDatabase(ready.admin, database);
-    for (const { name, role } of wanted.users)
-      await users.ensureUser(ready.admin, name, role, this.#host.password(id, name));
+    await this.fill(cluster, ready);
     await endRecovery(this.#pathsOf(id));
-    this.#host.events.ready(id, await this.#endpointsOf(cluster, ready));
+    this.host.events.ready(id, await this.#endpointsOf(cluster, ready));
     // ASSUMED: the size of a server is known as soon as it is ready. The platform measures it within an hour.
     this.measure(cluster);
   }
@@ -368,7 +283,7 @@ export class EmbeddedPostgres implements PostgresEngine {
   /** Starts the server of a cluster unless it runs. */
   async #start(cluster: Cluster): Promise<Ready> {
     const { id, endpoints } = cluster;
-    const known = this.#ready.get(id);
+    const known = this.ready.get(id);
     if (known) return known;
     const wantedPort = endpoints?.primary.direct.port;
     const paths = this.#pathsOf(id);
@@ -377,29 +292,14 @@ export class EmbeddedPostgres implements PostgresEngine {
     const running = await servers.start(this.#options, this.#binariesOf(cluster), paths, cluster, wantedPort, signal);
     const connect: Connect = (database, session) => servers.connect(paths, running.port, database, session);
     const access = { ...running, connect };
-    const ready = { ...access, offers: await this.#prepare(id, access) };
-    this.#ready.set(id, ready);
+    const ready = { ...access, offers: await this.prepare(id, access) };
+    this.ready.set(id, ready);
     running.admin.once("end", () => {
-      if (this.#ready.get(id) !== ready) return;
-      this.#ready.delete(id);
+      if (this.ready.get(id) !== ready) return;
+      this.ready.delete(id);
       void this.#poolers.release(id).then(() => this.#clusters.changed(id));
     });
     return ready;
-  }
-
-  /** Prepares a server for its clients; returns what it can install. */
-  async #prepare(id: string, access: Access): Promise<readonly ExtensionOffer[]> {
-    try {
-      await users.prepare(access, this.#report(id));
-      return await contents.offersOf(access.admin);
-    } catch (error) {
-      await access.admin.end().catch(() => {});
-      throw error;
-    }
-  }
-
-  #report(id: string): users.Report {
-    return (what, message) => this.#host.log.warn({ cluster: id, ...what }, message);
   }
 
   #binariesOf({ version }: Cluster): Binaries {
@@ -420,64 +320,26 @@ export class EmbeddedPostgres implements PostgresEngine {
     const { id } = cluster;
     const ready = await this.#start(cluster);
     const endpoints = await this.#endpointsOf(cluster, ready);
-    if (JSON.stringify(endpoints) !== JSON.stringify(cluster.endpoints)) this.#host.events.moved(id, endpoints);
-    for (let next = this.#host.next(id); next; next = this.#host.next(id)) {
-      const { number, change } = next;
-      const waiting = this.#waiting.get(number);
-      try {
-        await this.#apply(cluster, ready, change);
-        if (!change.kind.endsWith("Extension")) await this.#pool(id, ready, change);
-        this.#host.events.applied(number);
-        await this.#host.settled();
-        waiting?.resolve();
-      } catch (error) {
-        // Another attempt follows where the store cannot take the change back.
-        if (!isRefusal(error) || lasting.has(change.kind)) throw error;
-        this.#host.events.refused(number);
-        await this.#host.settled();
-        waiting?.reject(new ChangeRefused(error.message));
-      }
-      this.#waiting.delete(number);
-    }
-  }
-
-  async #apply({ id }: Cluster, ready: Ready, change: ClusterChange): Promise<void> {
-    const { admin } = ready;
-    switch (change.kind) {
-      case "createDatabase":
-        return contents.ensureDatabase(admin, change.database);
-      case "dropDatabase":
-        return contents.dropDatabase(admin, change.database);
-      case "installExtension":
-        return contents.installExtension(ready, change.extension);
-      case "removeExtension":
-        return contents.removeExtension(ready, change.extension, change.force);
-      case "dropUser":
-        return users.dropUser(ready, change.user, this.#report(id));
-      case "createUser":
-      case "changeRole":
-      case "setPassword": {
-        const user = this.#host.contents(id).users.find(({ name }) => name === change.user);
-        // It was deleted meanwhile, by a later change.
-        if (!user) return;
-        await users.ensureUser(admin, user.name, user.role, this.#host.password(id, user.name));
-      }
-    }
+    if (JSON.stringify(endpoints) !== JSON.stringify(cluster.endpoints)) this.host.events.moved(id, endpoints);
+    await this.applyChanges(id, ready, async (change) => {
+      if (!change.kind.endsWith("Extension")) await this.#pool(id, ready, change);
+    });
   }
 
   /** Lets the pooler know a change of databases or users, and ends the sessions that are to end, first those of the pooler. */
   async #pool(id: string, ready: Ready, change: ClusterChange): Promise<void> {
     await this.#poolers.refresh(id, this.#pathsOf(id), ready);
-    if (change.kind !== "dropUser" && !(change.kind === "setPassword" && change.endSessions)) return;
-    await this.#poolers.endSessions(id, change.user);
-    await users.endSessions(ready.admin, change.user);
+    const user = endedBy(change);
+    if (user === undefined) return;
+    await this.#poolers.endSessions(id, user);
+    await users.endSessions(ready.admin, user);
   }
 
   /** Stops a server. Its data is kept for a while; everything else goes. */
   async #remove({ id }: Cluster): Promise<void> {
     const paths = this.#pathsOf(id);
-    const ready = this.#ready.get(id);
-    this.#ready.delete(id);
+    const ready = this.ready.get(id);
+    this.ready.delete(id);
     await ready?.admin.end().catch(() => {});
     await this.#stop(id);
     if (existsSync(paths.data)) {
@@ -486,12 +348,8 @@ export class EmbeddedPostgres implements PostgresEngine {
       await rename(paths.data, kept);
     }
     await rm(paths.folder, { recursive: true, force: true });
-    for (const [number, waiting] of this.#waiting) {
-      if (waiting.cluster !== id) continue;
-      this.#waiting.delete(number);
-      waiting.reject(new ChangeRefused("This cluster is being deleted"));
-    }
-    this.#host.events.destroyed(id);
+    this.refuseWaiting(id);
+    this.host.events.destroyed(id);
   }
 
   /** Writes a backup; true if another attempt is due. */
@@ -504,18 +362,18 @@ export class EmbeddedPostgres implements PostgresEngine {
       const target = join(paths.backups, backup);
       await mkdir(paths.backups, { recursive: true, mode: 0o700 });
       if (!existsSync(target)) await this.#copy(ready, paths, target);
-      await this.#with(ready, async (client) => {
-        this.#host.events.backedUp(backup, await queries.storedBytes(client));
+      await this.with(ready, async (client) => {
+        this.host.events.backedUp(backup, await queries.storedBytes(client));
         // The backup is complete, whatever becomes of this; it is tried again at the next measurement.
         await this.#prune(id, client).catch((error: unknown) =>
-          this.#host.log.warn({ cluster: id, reason: reasonOf(error) }, "changes that nothing needs were not removed"),
+          this.host.log.warn({ cluster: id, reason: reasonOf(error) }, "changes that nothing needs were not removed"),
         );
       });
     } catch (error) {
       if (this.#closed.signal.aborted) throw error;
-      this.#host.log.warn({ cluster: id, backup, reason: reasonOf(error) }, "a backup failed");
+      this.host.log.warn({ cluster: id, backup, reason: reasonOf(error) }, "a backup failed");
       await rm(join(paths.backups, `${backup}.draft`), { recursive: true, force: true });
-      this.#host.events.backupFailed(backup);
+      this.host.events.backupFailed(backup);
     }
     this.#clusterOf.delete(backup);
     return false;
@@ -523,11 +381,11 @@ export class EmbeddedPostgres implements PostgresEngine {
 
   /** Removes the kept changes that nothing needs. */
   async #prune(id: string, client: pg.Client): Promise<void> {
-    const isCopied = this.#host.ids().some((other) => {
-      const cluster = this.#host.cluster(other);
+    const isCopied = this.host.ids().some((other) => {
+      const cluster = this.host.cluster(other);
       return cluster?.source?.cluster === id && cluster.status !== "ready";
     });
-    const backups = this.#host.backups(id);
+    const backups = this.host.backups(id);
     if (isCopied || this.#archived.has(id) || backups.some(({ isRunning }) => isRunning)) return;
     const paths = this.#pathsOf(id);
     const written = existsSync(paths.backups) ? await readdir(paths.backups) : [];
@@ -542,13 +400,13 @@ export class EmbeddedPostgres implements PostgresEngine {
   /** The data of clusters, for backups of the service. */
   readonly archives: ClusterArchives = {
     copy: async (id, target, signal) => {
-      const ready = this.#ready.get(id);
+      const ready = this.ready.get(id);
       if (!ready) throw new PostgresError("its server does not run");
       await mkdir(target, { recursive: true, mode: 0o700 });
       this.#archived.add(id);
       const either = AbortSignal.any([signal, this.#closed.signal]);
       try {
-        const first = await this.#with(ready, (client) => copyWithChanges(client, this.#pathsOf(id), target, either));
+        const first = await this.with(ready, (client) => copyWithChanges(client, this.#pathsOf(id), target, either));
         return { first };
       } finally {
         this.#archived.delete(id);
@@ -556,8 +414,8 @@ export class EmbeddedPostgres implements PostgresEngine {
     },
     stored: (id, first) => writeFile(this.#pathsOf(id).storedSince, `${first}\n`, { mode: 0o600 }),
     log: async (id) => {
-      const ready = this.#ready.get(id);
-      return ready && this.#with(ready, (client) => this.#logOf(id, client));
+      const ready = this.ready.get(id);
+      return ready && this.with(ready, (client) => this.#logOf(id, client));
     },
   };
 

@@ -1,10 +1,10 @@
 // What a server says about its queries and its size.
 import type pg from "pg";
 import type { RunningQuery, ServerLoad, SlowQuery } from "../postgresEngine.ts";
-import { superuser, visitor } from "./settings.ts";
+import { operatorRoles, superuser, visitor } from "./settings.ts";
 
 /** The roles of the service, whose queries are not those of clients. */
-const own = [superuser, visitor];
+const own = [superuser, visitor, ...operatorRoles];
 
 /** Marks what the service itself asks as a user of clients, so that it is not listed as theirs. */
 export const ownMark = "/* machines-service */";

@@ -8,6 +8,9 @@ export const superuser = "postgres";
 /** The role of the service in the databases of clients. No user can have its name. */
 export const visitor = "_visitor";
 
+/** Roles of the operator CloudNativePG: of replicas, and of poolers, which ask a server for the verifiers of passwords. */
+export const operatorRoles: readonly string[] = ["streaming_replica", "cnpg_pooler_pgbouncer"];
+
 /** Databases that no client can enter. */
 export const systemDatabases: readonly string[] = [superuser, "template0", "template1"];
 

@@ -5,12 +5,12 @@ import { reasonOf } from "../../reasonOf.ts";
 import { isLost } from "./postgresError.ts";
 import { verifierFor } from "./scram.ts";
 import { groupOf, owner } from "./sessions.ts";
-import { superuser, systemDatabases, visitor } from "./settings.ts";
+import { operatorRoles, superuser, systemDatabases, visitor } from "./settings.ts";
 
 const { escapeIdentifier: name, escapeLiteral: literal } = pg;
 
 /** Roles that do not belong to clients. */
-export const systemRoles: readonly string[] = [superuser, visitor];
+export const systemRoles: readonly string[] = [superuser, visitor, ...operatorRoles];
 
 /**
  * ASSUMED: a `reader` reads what the administrators create, a `writer` also changes rows there, and a `schema_admin` owns all
@@ -44,8 +44,11 @@ const hasRole = (admin: pg.Client, role: string): Promise<boolean> =>
 /** Reports what could not be done, and is tried again at the next start. */
 export type Report = (what: { readonly reason: string; readonly database?: string }, message: string) => void;
 
-/** Prepares a server: the groups, the service's roles, the extensions of every database, and the tables of the service. */
-export async function prepare(access: Access, report: Report): Promise<void> {
+/**
+ * Prepares a server: the groups, the service's roles, the extensions of every database, and the tables of the service. Without a
+ * password, the service enters the databases of clients by a certificate.
+ */
+export async function prepare(access: Access, report: Report, password?: string): Promise<void> {
   const { admin, connect } = access;
   const { rows } = await admin.query<{ comment: string | null }>(
     "SELECT shobj_description(oid, 'pg_authid') AS comment FROM pg_catalog.pg_roles WHERE rolname = $1",
@@ -53,7 +56,7 @@ export async function prepare(access: Access, report: Report): Promise<void> {
   );
   const done = rows[0]?.comment ?? "";
   if (done !== preparation) {
-    await createRoles(admin);
+    await createRoles(admin, password === undefined ? undefined : await verifierFor(password, undefined));
     // At the same time, because a client waits for the cluster.
     await Promise.all([prepareTemplate(connect), prepareOwn(admin)]);
     await replaceOldRights(access, done, report);
@@ -61,12 +64,12 @@ export async function prepare(access: Access, report: Report): Promise<void> {
   await sweep(access, report);
 }
 
-async function createRoles(admin: pg.Client): Promise<void> {
+async function createRoles(admin: pg.Client, verifier: string | undefined): Promise<void> {
   for (const role of [...groups.map(groupOf), visitor])
     if (!(await hasRole(admin, role))) await admin.query(`CREATE ROLE ${role}`);
   // The role may not keep its statements out of the statistics itself, and they would be counted as those of the administrators.
   await admin.query(`GRANT pg_monitor TO ${owner};
-    ALTER ROLE ${visitor} LOGIN PASSWORD NULL;
+    ALTER ROLE ${visitor} LOGIN PASSWORD ${verifier === undefined ? "NULL" : literal(verifier)};
     ALTER ROLE ${visitor} SET pg_stat_statements.track = 'none';
     GRANT pg_use_reserved_connections TO ${visitor};
     GRANT ${owner} TO ${visitor} WITH INHERIT FALSE, SET TRUE`);

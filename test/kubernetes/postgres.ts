@@ -1,0 +1,124 @@
+// Services with Postgres clusters that the operator CloudNativePG runs on the real node.
+import { Resolver } from "node:dns/promises";
+import { CustomObjectsApi, KubeConfig, KubernetesObjectApi } from "@kubernetes/client-node";
+import pg from "pg";
+import { afterAll, beforeAll, expect, inject } from "vitest";
+import type { ServiceOptions } from "../../service/index.ts";
+import { cnpgPostgres } from "../../service/runtime/cnpg/index.ts";
+import { operatorKinds, postgresLabels } from "../../service/runtime/cnpg/names.ts";
+import { Cluster, kubernetesRuntime } from "../../service/runtime/kubernetes/index.ts";
+import { images, importImages, startOperator } from "../../tools/setup/kubernetesPostgres.mjs";
+import { dnsOf } from "../../tools/setup/kubernetesServices.mjs";
+import { requestsOfClusters, type Ready } from "../service/postgres/servers.ts";
+import { withApp } from "../service/client.ts";
+import { afterThisTest } from "../support/leftovers.ts";
+import { clientsOf } from "./clusters.ts";
+import { realRegion } from "./nodes.ts";
+
+/** Whether this computer can run the operator and servers. */
+export const hasPostgres = inject("postgres") !== undefined;
+
+/** The catalog with the image of the tests. */
+export const catalog = "tests";
+
+/** Starts the operator for the tests of a file. */
+export function withOperator(): void {
+  let operator: { remove(): Promise<void> } | undefined;
+  beforeAll(async () => {
+    const parts = inject("postgres");
+    if (!parts) return;
+    await importImages(parts.node, parts.operator, parts.servers);
+    operator = await startOperator(parts.cluster, parts.operator);
+    const config = new KubeConfig();
+    config.loadFromFile(parts.cluster.kubeconfig);
+    await KubernetesObjectApi.makeApiClient(config).create({
+      apiVersion: operatorKinds.cluster.apiVersion,
+      kind: "ClusterImageCatalog",
+      metadata: { name: catalog },
+      spec: { images: [{ major: 17, image: images.postgres }] },
+    });
+  });
+  afterAll(() => operator?.remove());
+}
+
+/** The requests of a service whose clusters are in the cluster of the tests. */
+export async function onOperator(options: ServiceOptions = {}) {
+  const { kubeconfig = "", services = "" } = inject("postgres")?.cluster ?? {};
+  process.env["KUBECONFIG"] = kubeconfig;
+  const cluster = Cluster.of();
+  await cluster.connect();
+  const app = await withApp({
+    nearest: realRegion,
+    delays: "none",
+    ...options,
+    runtime: await kubernetesRuntime({ cluster }),
+    postgres: cnpgPostgres(cluster, { catalog }),
+  });
+  const config = new KubeConfig();
+  config.loadFromFile(kubeconfig);
+  const clients = { ...clientsOf(kubeconfig), custom: config.makeApiClient(CustomObjectsApi) };
+  const selector = { labelSelector: `${postgresLabels.data}=${app.service.context.dataId}` };
+  afterThisTest(async () => {
+    const { items } = await clients.core.listNamespace(selector);
+    for (const { metadata } of items)
+      await clients.core.deleteNamespace({ name: metadata?.name ?? "" }).catch(() => {});
+  });
+  const resolver = new Resolver();
+  resolver.setServers([dnsOf(services)]);
+  const requests = requestsOfClusters(app.call);
+  return {
+    ...app,
+    ...requests,
+    ...clients,
+    selector,
+    create: (more: object = {}) => requests.create({ region: realRegion, ...more }),
+    /** Creates a cluster, and waits until it is ready. */
+    cluster: (more: object = {}) => requests.cluster({ region: realRegion, ...more }),
+    /** Connects as a user of a cluster, by the names that Pods use. */
+    async connect(
+      { id, endpoints }: Ready,
+      user = "fly-user",
+      database = "fly-db",
+      way: "direct" | "pooler" = "direct",
+    ) {
+      const { host, port } = (endpoints.primary as Record<string, { host: string; port: number }>)[way] ?? {};
+      const [address] = await resolver.resolve4(`${host}.cluster.local`);
+      const { password } = await requests.get(`/postgres/${id}/users/${user}/credentials`);
+      const client = new pg.Client({ host: address, port, user, password, database });
+      client.on("error", () => {});
+      afterThisTest(() => client.end().catch(() => {}));
+      await client.connect();
+      return client;
+    },
+    /** The operator's objects of a kind. */
+    async objects(kind: keyof typeof operatorKinds): Promise<readonly OperatorObject[]> {
+      const [group = "", version = ""] = operatorKinds[kind].apiVersion.split("/");
+      const resourcePlural = operatorKinds[kind].path.split("/").at(-1) ?? "";
+      const found = await clients.custom.listCustomObjectForAllNamespaces({
+        group,
+        version,
+        resourcePlural,
+        ...selector,
+      });
+      return (found as { readonly items: readonly OperatorObject[] }).items;
+    },
+    /** The Pods of servers and poolers. */
+    pods: async () => (await clients.core.listPodForAllNamespaces(selector)).items,
+  };
+}
+
+/** An object of the operator. */
+export interface OperatorObject {
+  readonly metadata: { readonly name: string; readonly namespace: string; readonly uid: string };
+  readonly spec: Record<string, unknown>;
+  readonly status?: Record<string, unknown>;
+}
+
+/** Waits until a query succeeds, over a new connection each time. */
+export const eventually = (ask: () => Promise<unknown>) =>
+  expect.poll(() =>
+    ask().then(
+      (answer) => answer,
+      (error: Error) => error.message,
+    ),
+  );
