@@ -1,5 +1,5 @@
 // The hosts: what a runtime, an engine of Postgres clusters and an issuer of certificates get of the service, and report to it.
-import type { Context } from "./context.ts";
+import { touchAnswer, type Context } from "./context.ts";
 import type { RandomBytes } from "./ids.ts";
 import { appSubject } from "./lifecycle/appSubject.ts";
 import { issued, refused } from "./lifecycle/certificates.ts";
@@ -88,6 +88,7 @@ function runtimeHost(
       suspended: (machine) => report(() => runtimeEvent(context(), machine, "suspended")),
       destroyed: (machine) => report(() => runtimeEvent(context(), machine, "destroyed")),
       resolved: (machine, digest) => report(() => resolved(context(), machine, digest)),
+      hostChanged: (id) => report(() => touchAnswer(context(), id)),
       exited: (machine, exit) => report(() => exited(context(), machine, exit)),
       checked: (machine, status, results) => report(() => checked(context(), machine, status, results)),
       written: (id, bytes) => report(() => volumes.written(context(), id, bytes)),
@@ -164,6 +165,9 @@ const issuerHost = ({ store, folder, clock, resolver, log, context }: HostParts,
   log,
   folder,
   resolver,
+  get challengeRoutes() {
+    return context().runtime.challengeRoutes;
+  },
   events: {
     issued: (subject, certificate) =>
       report(() => (isOwnSubject(subject) ? ownIssued : issued)(context(), subject, certificate)),

@@ -467,7 +467,7 @@ function createContext(parts: Parts): Context {
       return proxy()?.ports;
     },
     postgres: (options.postgres ?? simulatedPostgres)(hosts.engine),
-    issuer: options.issuer?.(hosts.issuer) ?? usualIssuer,
+    issuer: (options.issuer ?? runtime.issuer)?.(hosts.issuer) ?? usualIssuer,
     resolver,
     vault: openVault(folder, random, store.get(sealedAnything) !== undefined),
     regions: new Map(withCapacity),

@@ -11,6 +11,8 @@ interface Flags {
   readonly storageClass?: string;
   readonly ingressClass?: string;
   readonly kubeconfigSecret?: readonly ClusterSecret[];
+  readonly acme?: string;
+  readonly clusterIssuer?: string;
   readonly replicas?: number;
   readonly storeSecret?: string;
   readonly postgres?: "cnpg";
@@ -47,6 +49,13 @@ export function addKubernetes(program: Command): void {
     .option("--storage <size>", "size of the volume with the data", "10Gi")
     .option("--storage-class <name>", "class of this volume (default: that of the cluster)")
     .option("--ingress-class <name>", "class of the Ingresses for hostnames (default: that of the cluster)")
+    .option("--acme <directory>", "https address of the ACME directory that issues certificates (default: none)")
+    .addOption(
+      new Option(
+        "--cluster-issuer <name>",
+        "ClusterIssuer of cert-manager that issues certificates instead (default: none)",
+      ).conflicts("acme"),
+    )
     .addOption(
       new Option("--postgres <engine>", "what runs Postgres clusters: CloudNativePG (default: a simulation)").choices([
         "cnpg",

@@ -8,7 +8,14 @@ import { delayProfiles } from "../time/delays.ts";
 import { findRunning, startLocal, stopLocal } from "../local/daemon.ts";
 import { parseListen } from "../local/listen.ts";
 import { keyWarning } from "../local/certificate.ts";
-import { dataFolder, postgresNames, runtimeNames, settled, type LocalOptions } from "../local/options.ts";
+import {
+  certificatesNames,
+  dataFolder,
+  postgresNames,
+  runtimeNames,
+  settled,
+  type LocalOptions,
+} from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { readinessProblem } from "../local/send.ts";
 import { rateLimitProfiles } from "../http/rateLimits.ts";
@@ -191,11 +198,20 @@ export function startOptions(): Option[] {
     ),
     new Option(
       "--acme <directory>",
-      "https address of the ACME directory that issues certificates; needs --runtime docker (default: the service's own authority)",
+      "https address of the ACME directory that issues certificates; needs --runtime docker or kubernetes (default: the service's own authority)",
     ),
     new Option(
+      "--acme-address <address>",
+      "where the cluster reaches this service for the checks of the authority, with --runtime kubernetes: SERVICE:PORT of its own namespace, or IP:PORT",
+    ),
+    new Option(
+      "--certificates <issuer>",
+      "what issues certificates instead: cert-manager of the cluster, with --runtime kubernetes (default: the service)",
+    ).choices(certificatesNames),
+    new Option("--cluster-issuer <name>", "the ClusterIssuer of cert-manager, with --certificates cert-manager"),
+    new Option(
       "--dns <resolver>",
-      "what reads the DNS: simulated, system, or the address of a resolver (default: simulated; with --acme, system)",
+      "what reads the DNS: simulated, system, or the address of a resolver (default: simulated; with --acme or --certificates, system)",
     ),
     new Option(
       "--pgbouncer <program>",

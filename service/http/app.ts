@@ -69,6 +69,8 @@ declare module "fastify" {
     open?: true;
     /** Whether a page of another origin may lead here. */
     fromElsewhere?: true;
+    /** Whether a request may name any host. */
+    isForAnyHost?: (request: FastifyRequest) => boolean;
     /** True for reads of the console, which the log, the audit and the metrics leave out: watching must not change what is seen. */
     unrecorded?: true;
   }

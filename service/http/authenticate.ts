@@ -176,7 +176,7 @@ export function authenticate(options: AuthenticateOptions) {
     reply.header("svc-request-id", request.id).header("fly-request-id", request.id);
     try {
       requireOneHost(request);
-      if (isAllowed) {
+      if (isAllowed && request.routeOptions.config.isForAnyHost?.(request) !== true) {
         refuseForeignHost(request, isAllowed);
         if (!request.routeOptions.config.fromElsewhere) refuseForeignPage(request);
       }

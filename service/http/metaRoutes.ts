@@ -10,6 +10,7 @@ import type { Metrics } from "./metrics.ts";
 import { refuse } from "../refusal.ts";
 import { openapi } from "../openapi/openapi.ts";
 import { ownCommand } from "../ownCommand.ts";
+import { challengeFolder } from "../runtime/certificateIssuer.ts";
 import { isOperator } from "../store/tokens.ts";
 import { addressOf, isHere } from "../requestAddress.ts";
 import type { Context } from "../context.ts";
@@ -93,6 +94,16 @@ export function addMetaRoutes(app: FastifyInstance, options: MetaRoutes): void {
         : "the store cannot be written";
     if (problem === undefined) return { status: "ok" };
     return reply.status(503).header("retry-after", "5").send({ error: problem });
+  });
+
+  // Where the runtime leads the requests of a certificate authority here, for hostnames of Apps. All it answers is public.
+  const answerOf = ({ params }: FastifyRequest): string | undefined =>
+    context.runtime.challengeRoutes && context.issuer.challenges?.answerOf((params as { token: string }).token);
+  const isForAnyHost = (request: FastifyRequest): boolean => answerOf(request) !== undefined;
+  app.get(`${challengeFolder}:token`, { config: { open: true, isForAnyHost } }, (request, reply) => {
+    const answer = answerOf(request);
+    if (answer === undefined) throw refuse(404, "no such route");
+    return reply.type("text/plain").send(answer);
   });
 
   app.get("/openapi.json", open, (_request, reply) =>

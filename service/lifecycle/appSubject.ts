@@ -27,6 +27,16 @@ export function appSubject(context: Context, id: string): AppSubject | undefined
       const sql = "SELECT id FROM machines WHERE app = ? AND destroyed_at IS NULL ORDER BY created_at, id";
       return store.all<{ id: string }>(sql, id).map((row) => row.id);
     },
+    get expected() {
+      const sql = `SELECT id FROM machines WHERE app = ? AND destroyed_at IS NULL
+        AND (state IN ('starting', 'started', 'restarting') OR (state = 'replacing' AND launch = 1)
+          OR (state = 'stopped' AND EXISTS (SELECT 1 FROM timers WHERE subject = machines.id AND kind = 'machine.retry')))`;
+      return store.all<{ id: string }>(sql, id).map((row) => row.id);
+    },
+    get requested() {
+      const sql = "SELECT hostname FROM hostnames WHERE app = ? AND acme_status IS NOT NULL AND owned_at IS NOT NULL";
+      return store.all<{ hostname: string }>(sql, id).map(({ hostname }) => hostname);
+    },
     get certificates() {
       const sql = "SELECT hostname FROM hostnames WHERE app = ? AND owned_at IS NOT NULL ORDER BY hostname";
       return store.all<{ hostname: string }>(sql, id).flatMap(({ hostname }) => {

@@ -36,7 +36,8 @@ function problemsOf(context: Context, row: HostnameRow, findings: Findings): Pro
         timestamp,
       },
     ];
-  if (row.acme_requested === 1 && !isReady(context, row, findings))
+  const isUnproven = context.issuer.needsOwnership === true && row.owned_at === null;
+  if (row.acme_requested === 1 && !isUnproven && !isReady(context, row, findings))
     problems.push({
       code: wildcard ? "DNS_CHALLENGE_MISSING" : "HOSTNAME_NOT_POINTED",
       message: wildcard
@@ -47,7 +48,7 @@ function problemsOf(context: Context, row: HostnameRow, findings: Findings): Pro
         : `Create a CNAME record ${row.hostname} with the value ${needs.cname}, or A and AAAA records with the app's addresses.`,
       timestamp,
     });
-  if (row.custom_status !== null && !ownership)
+  if ((row.custom_status !== null || (row.acme_requested === 1 && isUnproven)) && !ownership)
     problems.push({
       code: "OWNERSHIP_NOT_PROVEN",
       message: `${needs.ownership.name} has no TXT record that proves who owns the hostname`,
@@ -67,8 +68,11 @@ function problemsOf(context: Context, row: HostnameRow, findings: Findings): Pro
 const isSimulated = ({ issuer }: Context): boolean => issuer.name === "simulated";
 
 /** Whether a certificate can be requested; a wildcard needs the DNS challenge. */
-const isReady = ({ issuer }: Context, row: HostnameRow, { dns, address }: Findings): boolean =>
-  isWildcard(row) ? dns || issuer.checksItself === true : dns || address;
+function isReady({ issuer }: Context, row: HostnameRow, { dns, address }: Findings): boolean {
+  const { checksItself = false, needsOwnership = false } = issuer;
+  if (needsOwnership && row.owned_at === null) return false;
+  return isWildcard(row) ? dns || checksItself || needsOwnership : dns || address;
+}
 
 /** Checks the DNS; if it is right, a certificate is requested, or an uploaded one becomes active. */
 export function validateHostname(context: Context, before: HostnameRow, found: Found): HostnameRow {

@@ -88,14 +88,16 @@ export function findingsOf(context: Context, row: HostnameRow, found: Found): Fi
   const texts = records.ownership_texts ?? [records.ownership_txt ?? ""];
   const names = (requirements: Requirements): boolean => valuesOf(requirements).some((value) => texts.includes(value));
   const ownership = names(needs);
+  const { checksItself, needsOwnership } = context.issuer;
   // ASSUMED: of a record of ownership that names both Apps the first one keeps the hostname. Otherwise each could take it back.
   const isNamedToo = holder?.hostname === row.hostname && names(requirementsOf(context, holder));
   return {
     needs,
     records,
     dns,
-    // ASSUMED: an authority that checks by itself sees the service from outside, perhaps at an address that it does not know.
-    address: leads || (context.issuer.checksItself === true && a.length + aaaa.length > 0),
+    // ASSUMED: an authority that checks by itself sees the service from outside, perhaps at an address that it does not know. That
+    // of a cluster is its ingress controller's.
+    address: leads || ((checksItself === true || needsOwnership === true) && a.length + aaaa.length > 0),
     ownership,
     holder,
     isProven: holder ? ownership && !isNamedToo : dns || leads || ownership,

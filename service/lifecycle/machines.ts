@@ -67,6 +67,9 @@ interface ResolvedImage {
 
 const imageOf = ({ image_ref }: MachineRow): ResolvedImage => JSON.parse(image_ref) as ResolvedImage;
 
+/** The metadata by which the provider recognizes the Machines of a fleet: its name. */
+const fleetTag = "pulumi-fleet";
+
 /** A Machine as the runtime sees it. Expensive members are computed on access. */
 export function subjectOf(context: Context, machine: MachineRow): Subject {
   const { id, app: appId, name, region, version, private_ip, state, cordoned, memory_limit_mb } = machine;
@@ -80,6 +83,10 @@ export function subjectOf(context: Context, machine: MachineRow): Subject {
     isCordoned: cordoned === 1,
     privateIp: private_ip,
     memoryLimitMb: memory_limit_mb ?? undefined,
+    get fleet() {
+      const tags = machine.metadata === null ? {} : (JSON.parse(machine.metadata) as Readonly<Record<string, string>>);
+      return tags[fleetTag];
+    },
     get network() {
       return networkOf(context, machine.app);
     },
@@ -216,7 +223,10 @@ export function exited(context: Context, about: About, exit: Exit): void {
     const request = exitRequest(context, machine, { ...exit, requested: true }, step.become === "starting");
     const leaves = machine.state === "stopping" && configOf(context, machine).auto_destroy === true;
     enter(context, machine, leaves ? "destroying" : step.become, { type: step.event, source: "flyd", request });
-  } else if (alive.includes(machine.state)) ended(context, machine, exit);
+  } else if (alive.includes(machine.state)) {
+    if (exit.interrupted === true) interrupted(context, machine, exit);
+    else ended(context, machine, exit);
+  }
 }
 
 /** The main process has exited by itself. The configuration decides: destroy, restart, or leave stopped or failed. */
@@ -250,9 +260,14 @@ function ended(context: Context, machine: MachineRow, exit: Exit): void {
  */
 export function engineLost(context: Context, machine: MachineRow): void {
   const exit: Exit = { code: 137, signal: 9, oom: false, requested: false, error: "its container engine was lost" };
+  interrupted(context, machine, exit);
+}
+
+/** The engine has ended the process of a Machine for reasons of its own. */
+function interrupted(context: Context, machine: MachineRow, exit: Exit): void {
   const { auto_destroy, restart } = configOf(context, machine);
-  if (machine.state === "started" && (auto_destroy || restart?.policy === "no")) return ended(context, machine, exit);
-  const starts = machine.state === "started";
+  const starts = machine.state === "started" || machine.state === "starting";
+  if (starts && (auto_destroy || restart?.policy === "no")) return ended(context, machine, exit);
   const request = exitRequest(context, machine, exit, starts);
   const stopped = enter(context, machine, "stopped", { type: "exit", source: "flyd", request });
   if (starts) enter(context, stopped, "starting", { type: "start", source: "flyd" });

@@ -1,5 +1,6 @@
 // What runs the service in a Kubernetes cluster: one Pod with a volume, or several members that share a database, and the rights that
 // the Kubernetes runtime needs.
+import { certificateNamespace } from "../runtime/kubernetes/names.ts";
 
 const name = "machines-service";
 const port = 4280;
@@ -18,6 +19,10 @@ export interface ManifestOptions {
   readonly clusters?: readonly ClusterSecret[];
   /** Whether CloudNativePG runs Postgres clusters. */
   readonly hasPostgres?: boolean;
+  /** Directory of the ACME authority that issues certificates. */
+  readonly acme?: string;
+  /** The ClusterIssuer of cert-manager that issues them instead. */
+  readonly clusterIssuer?: string;
   /** Several members instead of one process with a volume. */
   readonly members?: Members;
 }
@@ -52,6 +57,7 @@ const rules = [
   { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: watched },
   { apiGroups: ["networking.k8s.io"], resources: ["ingresses"], verbs: watched },
   { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["create", "patch"] },
+  { apiGroups: ["policy"], resources: ["poddisruptionbudgets"], verbs: watched },
   { apiGroups: ["metrics.k8s.io"], resources: ["pods"], verbs: ["list"] },
   { apiGroups: ["snapshot.storage.k8s.io"], resources: ["volumesnapshots"], verbs: watched },
 ];
@@ -62,7 +68,15 @@ const postgresRules = [
 ];
 
 /** The objects, in the order in which they are to be created. */
-export function manifest(options: ManifestOptions): readonly object[] {
+export const manifest = (options: ManifestOptions): readonly object[] =>
+  parts(options).map((part) => JSON.parse(JSON.stringify(part, flatArguments)) as object);
+
+/** Arguments that belong together, such as an option and its value, are a list of their own (kubernetesChart.ts). */
+const flatArguments = (key: string, value: unknown): unknown =>
+  key === "args" && Array.isArray(value) ? value.flat() : value;
+
+/** The same, with the arguments in groups. */
+export function parts(options: ManifestOptions): readonly object[] {
   const { namespace, members, hasPostgres = false } = options;
   const metadata = { name, namespace, labels };
   const rbac = "rbac.authorization.k8s.io";
@@ -98,6 +112,7 @@ export function manifest(options: ManifestOptions): readonly object[] {
           },
           { apiVersion: `${rbac}/v1`, kind: "RoleBinding", metadata, roleRef: roleOf("Role"), subjects },
         ]),
+    ...(options.clusterIssuer === undefined ? [] : forCertificates(namespace, subjects)),
     {
       apiVersion: "v1",
       kind: "Service",
@@ -105,6 +120,32 @@ export function manifest(options: ManifestOptions): readonly object[] {
       spec: { selector: labels, ports: [{ name: "http", port, targetPort: "http" }] },
     },
     ...(members ? runMembers(options, members, metadata) : [runAlone(options, metadata)]),
+  ];
+}
+
+/** The namespace of Certificates, and what the service may do in it: only there it may read Secrets. */
+function forCertificates(own: string, subjects: readonly object[]): readonly object[] {
+  const namespace = certificateNamespace(own);
+  const metadata = { name, namespace, labels };
+  const rbac = "rbac.authorization.k8s.io";
+  return [
+    { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace, labels } },
+    {
+      apiVersion: `${rbac}/v1`,
+      kind: "Role",
+      metadata,
+      rules: [
+        { apiGroups: ["cert-manager.io"], resources: ["certificates"], verbs: watched },
+        { apiGroups: [""], resources: ["secrets"], verbs: ["get"] },
+      ],
+    },
+    {
+      apiVersion: `${rbac}/v1`,
+      kind: "RoleBinding",
+      metadata,
+      roleRef: { apiGroup: rbac, kind: "Role", name },
+      subjects,
+    },
   ];
 }
 
@@ -144,7 +185,10 @@ function runMembers(options: ManifestOptions, { replicas, secret }: Members, met
     ...{ maxSkew: 1, topologyKey, whenUnsatisfiable: "ScheduleAnyway", labelSelector: { matchLabels: labels } },
   });
   const pod = podOf(options, {
-    args: ["--key-file", "/store/key", "--advertise", `http://$(POD_IP):${port}`],
+    args: [
+      ["--key-file", "/store/key"],
+      ["--advertise", `http://$(POD_IP):${port}`],
+    ],
     env: [
       { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } },
       // No argument, because others on the node can read those.
@@ -188,7 +232,7 @@ function runMembers(options: ManifestOptions, { replicas, secret }: Members, met
 
 /** What the Pod of a process alone and that of a member differ in. */
 interface Particulars {
-  readonly args: readonly string[];
+  readonly args: readonly (readonly string[])[];
   readonly env: readonly object[];
   readonly mounts: readonly object[];
   readonly volumes: readonly object[];
@@ -196,9 +240,10 @@ interface Particulars {
   readonly container: object;
 }
 
-type PodOptions = Pick<ManifestOptions, "image" | "ingressClass" | "clusters" | "hasPostgres">;
-
-function podOf({ image, ingressClass, clusters = [], hasPostgres = false }: PodOptions, more: Particulars): object {
+function podOf(
+  { image, ingressClass, acme, clusterIssuer, clusters = [], hasPostgres = false }: Omit<ManifestOptions, "storage">,
+  more: Particulars,
+): object {
   const secrets = [...new Set(clusters.map(({ secret }) => secret))];
   return {
     serviceAccountName: name,
@@ -218,12 +263,16 @@ function podOf({ image, ingressClass, clusters = [], hasPostgres = false }: PodO
         command: ["machines-service", "start"],
         // Clients in the cluster reach it without TLS; put an Ingress with TLS before it for others.
         args: [
-          ...["--data", "/data/service", "--runtime", "kubernetes"],
-          ...["--listen", `0.0.0.0:${port}`, "--allow-remote"],
+          ["--data", "/data/service", "--runtime", "kubernetes"],
+          ["--listen", `0.0.0.0:${port}`, "--allow-remote"],
           ...more.args,
-          ...(ingressClass === undefined ? [] : ["--ingress-class", ingressClass]),
-          ...clusters.flatMap(({ region, secret }) => ["--kubeconfig", `${region}=/clusters/${secret}/kubeconfig`]),
-          ...(hasPostgres ? ["--postgres", "cnpg"] : []),
+          ...(ingressClass === undefined ? [] : [["--ingress-class", ingressClass]]),
+          ...(acme === undefined ? [] : [["--acme", acme, "--acme-address", `${name}:${port}`]]),
+          ...(clusterIssuer === undefined
+            ? []
+            : [["--certificates", "cert-manager", "--cluster-issuer", clusterIssuer]]),
+          ...clusters.map(({ region, secret }) => ["--kubeconfig", `${region}=/clusters/${secret}/kubeconfig`]),
+          ...(hasPostgres ? [["--postgres", "cnpg"]] : []),
         ],
         env: [{ name: "HOME", value: "/data" }, ...more.env],
         ports: [{ name: "http", containerPort: port }],

@@ -18,6 +18,12 @@ export const postgresNames = ["simulated", "embedded", "cnpg"] as const;
 /** Name of an engine of Postgres clusters. */
 export type PostgresName = (typeof postgresNames)[number];
 
+/** What can issue certificates instead of the service. */
+export const certificatesNames = ["cert-manager"] as const;
+
+/** Name of what issues certificates. */
+export type CertificatesName = (typeof certificatesNames)[number];
+
 /** Selects a service, and says how to start it if it is not running. */
 export interface LocalOptions {
   /** Folder of the data. Default: `MACHINES_SERVICE_DATA` or `~/.machines-service`. */
@@ -51,6 +57,12 @@ export interface LocalOptions {
   readonly postgresCatalog?: string;
   /** Directory of the ACME authority that issues certificates. Default: the service's own authority, or a simulation. */
   readonly acme?: string;
+  /** With `acme` on `kubernetes`: where the cluster reaches this service, `SERVICE:PORT` of its own namespace or `IP:PORT`. */
+  readonly acmeAddress?: string;
+  /** With `kubernetes`: what issues certificates instead. */
+  readonly certificates?: CertificatesName;
+  /** With `cert-manager`: the name of its ClusterIssuer. */
+  readonly clusterIssuer?: string;
   /** What reads the DNS: `simulated`, `system`, or the address of a resolver. Default: `simulated`; with `acme`, `system`. */
   readonly dns?: string;
   /** PgBouncer, which pools connections to these servers, or `none`. Default: the installed one. */
@@ -140,6 +152,9 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   postgres: "--postgres",
   postgresCatalog: "--postgres-catalog",
   acme: "--acme",
+  acmeAddress: "--acme-address",
+  certificates: "--certificates",
+  clusterIssuer: "--cluster-issuer",
   dns: "--dns",
   pgbouncer: "--pgbouncer",
   http: "--http",

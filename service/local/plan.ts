@@ -1,10 +1,12 @@
 // What the options of `start` ask for, checked, and the service that they make.
 import { randomBytes } from "node:crypto";
+import { isIP } from "node:net";
 import type { Tls } from "../http/connections.ts";
 import type { IssuerFactory } from "../runtime/certificateIssuer.ts";
 import type { EngineFactory } from "../runtime/postgresEngine.ts";
 import type { ProxyLimits } from "../proxy/limits.ts";
 import type * as Docker from "../runtime/docker/index.ts";
+import type { ChallengeTarget } from "../runtime/kubernetes/challenges.ts";
 import type * as Kubernetes from "../runtime/kubernetes/index.ts";
 import { isIssuerUrl } from "../identity/issuerKeys.ts";
 import { isResolver } from "../runtime/resolver.ts";
@@ -96,11 +98,10 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
     throw new Problem("--postgres cnpg needs --runtime kubernetes: CloudNativePG runs in that cluster");
   if (options.postgresCatalog !== undefined && options.postgres !== "cnpg")
     throw new Problem("--postgres-catalog needs --postgres cnpg: other engines run no images");
-  if (options.postgres === "cnpg" && options.kubeconfig !== undefined)
-    throw new Problem(
-      "--postgres cnpg cannot be combined with --kubeconfig: databases are in the one cluster of all regions",
-    );
+  requireOneCluster(options);
   const issuer = await acmeIssuer(options);
+  const challengeTarget = challengeTargetOf(options);
+  requireCertManager(options);
   const dns = dnsOf(options);
   requireDockerFor(options);
   const regions: Pick<ServiceOptions, "regions" | "nearest"> =
@@ -117,7 +118,8 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
   const create = async (more: Partial<ServiceOptions> = {}): Promise<Created> => {
     // Loaded only when it is used: it has many modules.
     const docker = options.runtime === "docker" ? await import("../runtime/docker/index.ts") : undefined;
-    const cluster = options.runtime === "kubernetes" ? await kubernetes(folder, options, clusters) : undefined;
+    const cluster =
+      options.runtime === "kubernetes" ? await kubernetes(folder, options, { clusters, challengeTarget }) : undefined;
     const runtime = docker ? await dockerRuntime(docker, options) : cluster?.runtime;
     const postgres = cluster?.postgres ?? (await postgresEngine(options, folder, await docker?.machinesReach()));
     const tracing = await startTracing(options.otlpEndpoint, ({ message }) =>
@@ -199,8 +201,8 @@ async function dockerRuntime(
  */
 async function kubernetes(
   folder: string,
-  { ingressClass, store, postgres, postgresCatalog: catalog }: LocalOptions,
-  clusters: readonly Kubernetes.RegionalCluster[] | undefined,
+  { ingressClass, clusterIssuer, store, postgres, postgresCatalog: catalog }: LocalOptions,
+  { clusters, challengeTarget }: Pick<Kubernetes.KubernetesRuntimeOptions, "clusters" | "challengeTarget">,
 ): Promise<{ readonly runtime: RuntimeFactory; readonly postgres?: EngineFactory }> {
   const module = await import("../runtime/kubernetes/index.ts").catch((error: unknown) => {
     const isMissing = error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
@@ -220,7 +222,8 @@ async function kubernetes(
       postgres === "cnpg"
         ? { postgres: (await import("../runtime/cnpg/index.ts")).cnpgPostgres(cluster, { catalog }) }
         : {};
-    return { runtime: await module.kubernetesRuntime({ cluster, ingressClass, ...lease }), ...engine };
+    const runtime = await module.kubernetesRuntime({ cluster, ingressClass, clusterIssuer, challengeTarget, ...lease });
+    return { runtime, ...engine };
   } catch (error) {
     throw error instanceof module.ClusterError ? new Problem(error.message) : error;
   }
@@ -265,8 +268,10 @@ async function postgresEngine(
 /** The issuer that asks an ACME authority; undefined for the usual one. */
 async function acmeIssuer({ acme, runtime }: LocalOptions): Promise<IssuerFactory | undefined> {
   if (acme === undefined) return undefined;
-  if (runtime !== "docker")
-    throw new Problem("--acme needs --runtime docker: the authority checks hostnames at the service's proxy");
+  if (runtime !== "docker" && runtime !== "kubernetes")
+    throw new Problem(
+      "--acme needs --runtime docker or kubernetes: the authority checks that hostnames lead to Machines",
+    );
   if (!URL.canParse(acme) || new URL(acme).protocol !== "https:")
     throw new Problem(`--acme takes the https address of an ACME directory, got ${JSON.stringify(acme)}`);
   // Loaded only when it is used: it has many modules.
@@ -274,9 +279,61 @@ async function acmeIssuer({ acme, runtime }: LocalOptions): Promise<IssuerFactor
   return create(acme);
 }
 
+/** Where a cluster reaches this service for the checks of an authority; undefined without one. */
+function challengeTargetOf({ acme, acmeAddress, runtime, tlsCert }: LocalOptions): ChallengeTarget | undefined {
+  if (acme === undefined || runtime !== "kubernetes") {
+    if (acmeAddress !== undefined)
+      throw new Problem(
+        "--acme-address needs --acme and --runtime kubernetes: elsewhere the proxy answers the authority",
+      );
+    return undefined;
+  }
+  if (acmeAddress === undefined)
+    throw new Problem(
+      "--acme with --runtime kubernetes needs --acme-address, where the cluster reaches this service: SERVICE:PORT of its own namespace, or IP:PORT",
+    );
+  if (tlsCert !== undefined)
+    throw new Problem("--acme with --runtime kubernetes cannot be combined with --tls-cert: an authority asks by HTTP");
+  const [, bracketed, plain = "", port = ""] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(acmeAddress) ?? [];
+  const host = bracketed ?? plain;
+  const isName = /^[a-z]([a-z\d-]{0,61}[a-z\d])?$/.test(host);
+  if (Number(port) < 1 || Number(port) > 65535 || !(isName || isIP(host) > 0))
+    throw new Problem(
+      `--acme-address takes SERVICE:PORT or IP:PORT, such as machines-service:4280, got ${JSON.stringify(acmeAddress)}`,
+    );
+  return { host, port: Number(port) };
+}
+
+/** Refuses what needs all regions in one cluster. */
+function requireOneCluster({ kubeconfig, postgres, acme, certificates }: LocalOptions): void {
+  if (kubeconfig === undefined) return;
+  const [given] = [
+    postgres === "cnpg" ? "--postgres cnpg" : [],
+    acme ? "--acme" : [],
+    certificates ? "--certificates" : [],
+  ].flat();
+  if (given !== undefined)
+    throw new Problem(`${given} cannot be combined with --kubeconfig: it needs all regions in one cluster`);
+}
+
+/** Refuses options of cert-manager that do not fit together. */
+function requireCertManager({ certificates, clusterIssuer, acme, runtime }: LocalOptions): void {
+  if (certificates === undefined) {
+    if (clusterIssuer !== undefined)
+      throw new Problem("--cluster-issuer needs --certificates cert-manager, which has ClusterIssuers");
+    return;
+  }
+  if (runtime !== "kubernetes")
+    throw new Problem("--certificates cert-manager needs --runtime kubernetes: it is a part of a cluster");
+  if (acme !== undefined)
+    throw new Problem("--certificates cert-manager cannot be combined with --acme: one of them issues");
+  if (clusterIssuer === undefined)
+    throw new Problem("--certificates cert-manager needs --cluster-issuer, the name of a ClusterIssuer of the cluster");
+}
+
 /** What reads the DNS. */
-function dnsOf({ dns, acme }: LocalOptions): string {
-  const chosen = dns ?? (acme === undefined ? "simulated" : "system");
+function dnsOf({ dns, acme, certificates }: LocalOptions): string {
+  const chosen = dns ?? (acme === undefined && certificates === undefined ? "simulated" : "system");
   if (chosen === "simulated" || chosen === "system" || isResolver(chosen)) return chosen;
   throw new Problem(
     `--dns takes simulated, system, or the address of a resolver such as 127.0.0.1:53, got ${JSON.stringify(dns)}`,

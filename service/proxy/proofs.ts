@@ -2,14 +2,13 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { createSecureContext, createServer as createTls, type Server as TlsServer } from "node:tls";
 import { getExtensionData, readTlsClientHello } from "read-tls-client-hello";
-import type { Challenges } from "../runtime/certificateIssuer.ts";
+import { challengeFolder, type Challenges } from "../runtime/certificateIssuer.ts";
 
-const folder = "/.well-known/acme-challenge/";
 const protocol = "acme-tls/1";
 
 /** The answer to a request that asks for a proof; undefined for all other requests. */
 export const answerFor = (challenges: Challenges | undefined, path: string): string | undefined =>
-  path.startsWith(folder) ? challenges?.answerOf(path.slice(folder.length)) : undefined;
+  path.startsWith(challengeFolder) ? challenges?.answerOf(path.slice(challengeFolder.length)) : undefined;
 
 /**
  * Accepts connections for a server of TLS. Those that ask for a proof get the certificate that proves it, and no other data.

@@ -12,7 +12,7 @@ import { inSpan } from "../../api/tracing.ts";
 import { LookupNeeded, type Found } from "../runtime/lookup.ts";
 import type { Chunk } from "./rule.ts";
 
-// ASSUMED: Machines have no host here: `host_status` is `ok` unless a planned fault says otherwise, and `lsvd` has no effect.
+// ASSUMED: `host_status` is `ok` unless the runtime or a planned fault says otherwise, and `lsvd` has no effect.
 // ASSUMED: a Machine shows its latest ten events; …/events has all kept ones.
 const eventsShown = 10;
 
@@ -31,7 +31,8 @@ const beforeConfig = (machine: MachineRow): string => `${head(machine)},"config"
 
 function afterConfig(context: Context, { id }: MachineRow, checks: string): string {
   const events = latestEvents(context, id, eventsShown).map(eventText).join(",");
-  return `,"events":[${events}],"checks":${checks},"host_status":"ok"}`;
+  const host = context.runtime.isUnreachable?.(id) === true ? "unreachable" : "ok";
+  return `,"events":[${events}],"checks":${checks},"host_status":"${host}"}`;
 }
 
 // A longer configuration is sent as the bytes in the store.

@@ -32,6 +32,15 @@ export interface IssueProblem {
   readonly keep?: string;
 }
 
+/** Leads the requests of an authority to this service, on an engine whose own ways lead to Machines. */
+export interface ChallengeRoutes {
+  /**
+   * Leads requests at a hostname for the answer to a token to this service, until the returned function is called. Resolves once the
+   * engine knows that; those who route may follow a moment later.
+   */
+  open(hostname: string, token: string, signal: AbortSignal): Promise<() => void>;
+}
+
 /** The service as an issuer sees it. */
 export interface IssuerHost {
   readonly clock: Clock;
@@ -40,6 +49,8 @@ export interface IssuerHost {
   readonly folder: string | undefined;
   /** Undefined with the simulated DNS. */
   readonly resolver: Resolver | undefined;
+  /** Undefined where the proxy of the service answers an authority. */
+  readonly challengeRoutes: ChallengeRoutes | undefined;
   readonly events: {
     /** Without a certificate if the issuer is a simulation. */
     issued(subject: string, certificate?: IssuedCertificate): void;
@@ -48,6 +59,9 @@ export interface IssuerHost {
   /** Resolves when everything that was decided is durable. */
   settled(): Promise<void>;
 }
+
+/** Where an authority requests the answer to a token, at port 80 of the hostname (RFC 8555). */
+export const challengeFolder = "/.well-known/acme-challenge/";
 
 /** How an authority proves that the service controls a hostname. The proxy gives the answers. */
 export interface Challenges {
@@ -63,6 +77,8 @@ export interface CertificateIssuer {
   readonly name: string;
   /** Whether the authority itself checks that the service controls a hostname. */
   readonly checksItself?: boolean;
+  /** Whether it may issue for any name, so that the DNS has to say first that a hostname is the App's. */
+  readonly needsOwnership?: boolean;
   /**
    * Requests a certificate, inside a transaction or outside. The issuer reports `issued` or `refused` once, unless the service
    * ends before. A second request for a hostname has no effect while the first one is open.

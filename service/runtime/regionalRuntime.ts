@@ -78,6 +78,11 @@ export class RegionalRuntime implements Runtime {
     return part !== undefined && part.hasRoom?.(config, region, replaced) !== false;
   }
 
+  isUnreachable(id: string): boolean {
+    const subject = this.#host.subject(id);
+    return subject !== undefined && this.#of.get(subject.region)?.isUnreachable?.(id) === true;
+  }
+
   findImage(image: string): Promise<FoundImage> {
     return this.#parts[0]?.findImage?.(image) ?? Promise.resolve({ digest: "", labels: {} });
   }

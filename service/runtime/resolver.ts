@@ -9,6 +9,8 @@ export interface Resolver {
   /** `system`, or the address of the resolver. */
   readonly name: string;
   recordsOf(names: DnsNames): Promise<DnsRecords>;
+  /** The addresses of a name, IPv4 first. */
+  addressesOf(name: string): Promise<readonly string[]>;
   /** The texts of the TXT records of a name. */
   textsOf(name: string): Promise<readonly string[]>;
 }
@@ -54,6 +56,8 @@ export function createResolver(address: string): Resolver {
   return {
     name: address,
     textsOf,
+    addressesOf: async (name) =>
+      (await Promise.all([find(dns.resolve4(name)), find(dns.resolve6(name))])).flatMap((found) => found),
     async recordsOf({ hostname, challenge, ownership, expected }) {
       try {
         const [a, aaaa, cname, challenges, texts, soa] = await Promise.all([

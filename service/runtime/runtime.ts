@@ -3,6 +3,7 @@
 import type { Readable, Writable } from "node:stream";
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { SignalName } from "../../api/signals.ts";
+import type { ChallengeRoutes, IssuerFactory } from "./certificateIssuer.ts";
 import type { Endpoint } from "./postgresEngine.ts";
 import type { Clock } from "../time/clock.ts";
 import type { Delays } from "../time/delays.ts";
@@ -37,6 +38,8 @@ export interface Subject {
   readonly repository: string;
   /** The digest of the image; empty as long as it is not known. */
   readonly digest: string;
+  /** Name of its fleet, from its metadata; undefined if it is in none. */
+  readonly fleet: string | undefined;
   /** Name of the network that the App's Machines share with those of the organization's Apps on the same network. */
   readonly network: string;
   /** Memory limit in MB that was set at run time; undefined when the configured one applies. */
@@ -52,6 +55,10 @@ export interface AppSubject {
   readonly network: string;
   /** Ids of its Machines that are not destroyed. */
   readonly machines: readonly string[];
+  /** Ids of those that run, or are about to, also by a restart that is due later. */
+  readonly expected: readonly string[];
+  /** The hostnames for which a certificate is to be issued. */
+  readonly requested: readonly string[];
   /** The certificates of its hostnames that are valid now. */
   readonly certificates: readonly HostnameCertificate[];
 }
@@ -105,6 +112,8 @@ export interface Exit {
   readonly requested: boolean;
   /** Why it could not be started, as a sentence; undefined if it was. */
   readonly error?: string;
+  /** Whether the engine ended it for reasons of its own, such as the removal of a node: the program is not to blame. */
+  readonly interrupted?: boolean;
   /** The last lines that it wrote since it was started, oldest first; undefined if they are not known. */
   readonly lines?: readonly string[] | undefined;
 }
@@ -238,6 +247,8 @@ export interface RuntimeEvents {
   resolved(machine: About, digest: string): void;
   /** The main process has exited. */
   exited(machine: About, exit: Exit): void;
+  /** The host of a Machine can no longer be reached, or can be again. */
+  hostChanged(id: string): void;
   suspended(machine: About): void;
   destroyed(machine: About): void;
   /** All checks have this result; with `results`, each has its own, by its name (checks.ts). */
@@ -314,6 +325,12 @@ export interface Runtime {
   readonly databasesChanged?: (() => void) | undefined;
   /** The contents of volumes, for backups. Omitted by a runtime that keeps none, or gives no access to them. */
   readonly archives?: VolumeArchives | undefined;
+  /** Whether the host of a Machine cannot be reached now. If omitted, it always can. */
+  isUnreachable?(id: string): boolean;
+  /** Issues certificates by what the engine has for that. Omitted where the service does. */
+  readonly issuer?: IssuerFactory | undefined;
+  /** Leads the requests of an ACME authority to the service. Omitted where the proxy answers them. */
+  readonly challengeRoutes?: ChallengeRoutes | undefined;
   /** Omitted by a runtime whose Machines cannot be reached; the service then has no proxy. */
   readonly reach?: Reach;
   /** A timer that the runtime set through its host is due. */

@@ -100,6 +100,7 @@ function routesOf(
     id: "fault-1",
     file: "app.js",
     rollout_id: "acme.attack.shop",
+    token: "unknown",
   };
   const code = `?type=Machine&id=shop/${params["machine_id"]}`;
   return registered.flatMap(({ method, url, operation }): Asked[] => {

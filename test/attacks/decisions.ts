@@ -80,6 +80,8 @@ const routes: Readonly<Record<string, readonly string[]>> = {
     // They open the session of the secret in the body, and remove the cookie of a browser.
     ...["POST /console/session", "DELETE /console/session"],
     "GET /console/provider",
+    // The answer to a certificate authority, which asks from the internet.
+    "GET /.well-known/acme-challenge/:token",
     // It gives a token for an identity token.
     "POST /local/tokens/exchange",
   ],

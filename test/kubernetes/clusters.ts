@@ -1,5 +1,12 @@
 // A service whose Machines are Pods of the tests' cluster.
-import { CoreV1Api, DiscoveryV1Api, KubeConfig, NetworkingV1Api } from "@kubernetes/client-node";
+import {
+  CoreV1Api,
+  DiscoveryV1Api,
+  KubeConfig,
+  NetworkingV1Api,
+  PolicyV1Api,
+  StorageV1Api,
+} from "@kubernetes/client-node";
 import { inject } from "vitest";
 import type { ServiceOptions } from "../../service/index.ts";
 import { kubernetesRuntime, type KubernetesRuntimeOptions } from "../../service/runtime/kubernetes/index.ts";
@@ -18,6 +25,8 @@ export function clientsOf(kubeconfig: string) {
     core: config.makeApiClient(CoreV1Api),
     discovery: config.makeApiClient(DiscoveryV1Api),
     networking: config.makeApiClient(NetworkingV1Api),
+    storage: config.makeApiClient(StorageV1Api),
+    policy: config.makeApiClient(PolicyV1Api),
   };
 }
 
@@ -64,7 +73,7 @@ export async function onCluster({
     },
     /** Everything that is left in the cluster, as `Kind name`. */
     left: async (): Promise<string[]> => {
-      const { core, discovery, networking } = clients;
+      const { core, discovery, networking, policy } = clients;
       const lists = await Promise.all([
         core.listPodForAllNamespaces(selector),
         core.listSecretForAllNamespaces(selector),
@@ -74,6 +83,7 @@ export async function onCluster({
         discovery.listEndpointSliceForAllNamespaces(selector),
         networking.listIngressForAllNamespaces(selector),
         networking.listNetworkPolicyForAllNamespaces(selector),
+        policy.listPodDisruptionBudgetForAllNamespaces(selector),
       ]);
       return lists.flatMap(({ kind, items }) => items.map(({ metadata }) => `${kind} ${metadata?.name}`));
     },

@@ -30,6 +30,28 @@ test("one process has a volume, and the right to its lease", async () => {
   ]);
 });
 
+test("with an ACME authority the service says where the cluster reaches it", async () => {
+  const directory = "https://acme.example.com/directory";
+  const { spec } = (await manifest("--acme", directory)).get("StatefulSet") as V1StatefulSet;
+  const args = spec?.template.spec?.containers[0]?.args;
+  expect(args?.slice(-4)).toEqual(["--acme", directory, "--acme-address", "machines-service:4280"]);
+});
+
+test("with cert-manager the service may read Secrets, in one namespace that has no others", async () => {
+  const { out } = await print("--cluster-issuer", "public");
+  const objects = out
+    .split("---\n")
+    .slice(1)
+    .map((text) => JSON.parse(text) as KubernetesObject & { rules?: { resources: string[]; verbs: string[] }[] });
+  const reading = objects.filter(({ rules }) =>
+    rules?.some(({ resources, verbs }) => resources.includes("secrets") && verbs.includes("get")),
+  );
+  expect(reading.map(({ kind, metadata }) => `${kind} ${metadata?.namespace}`)).toEqual([
+    "Role machines-service-certificates",
+  ]);
+  expect(out).toContain('"--cluster-issuer",');
+});
+
 test("members share a database, and have no volume and no lease", async () => {
   const objects = await manifest("--replicas", "5", "--store-secret", "store", "--ingress-class", "public");
   expect([...objects.keys()]).toEqual([

@@ -35,6 +35,9 @@ const everyOption = {
   postgres: "embedded",
   postgresCatalog: "postgresql",
   acme: "https://127.0.0.1:1/directory",
+  acmeAddress: "machines-service:4280",
+  certificates: "cert-manager",
+  clusterIssuer: "letsencrypt",
   dns: "127.0.0.1:53",
   pgbouncer: "/usr/sbin/pgbouncer",
   http: "0",
@@ -314,7 +317,6 @@ test.each([
       `--hostname takes a name in the DNS such as machines.example.com, got ${JSON.stringify(name)}`,
     ],
   ),
-  [["--acme", "https://ca.example/directory"], "--acme needs --runtime docker: the authority checks hostnames"],
   [["--kubeconfig", "ams=/a"], "--kubeconfig needs --runtime kubernetes: other runtimes use no cluster"],
   [
     ["--runtime", "kubernetes", "--kubeconfig", "/a"],
@@ -333,7 +335,23 @@ test.each([
   [["--postgres-catalog", "postgresql"], "--postgres-catalog needs --postgres cnpg: other engines run no images"],
   [
     ["--runtime", "kubernetes", "--postgres", "cnpg", "--kubeconfig", "ams=/a"],
-    "--postgres cnpg cannot be combined with --kubeconfig",
+    "--postgres cnpg cannot be combined with --kubeconfig: it needs all regions in one cluster",
+  ],
+  [["--acme", "https://ca.example/directory"], "--acme needs --runtime docker or kubernetes: the authority"],
+  [["--cluster-issuer", "public"], "--cluster-issuer needs --certificates cert-manager"],
+  [["--certificates", "cert-manager"], "--certificates cert-manager needs --runtime kubernetes"],
+  [
+    ["--runtime", "kubernetes", "--certificates", "cert-manager"],
+    "--certificates cert-manager needs --cluster-issuer, the name of a ClusterIssuer of the cluster",
+  ],
+  [["--acme-address", "127.0.0.1:1"], "--acme-address needs --acme and --runtime kubernetes"],
+  [
+    ["--runtime", "kubernetes", "--acme", "https://ca.example/directory"],
+    "--acme with --runtime kubernetes needs --acme-address, where the cluster reaches this service",
+  ],
+  [
+    ["--runtime", "kubernetes", "--acme", "https://ca.example/directory", "--acme-address", "Service"],
+    '--acme-address takes SERVICE:PORT or IP:PORT, such as machines-service:4280, got "Service"',
   ],
   [["--ingress-class", "public"], "--ingress-class needs --runtime kubernetes: other runtimes have no Ingresses"],
   [

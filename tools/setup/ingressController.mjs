@@ -52,10 +52,11 @@ const startsIn = 60_000;
  * @param {string} kubeconfig The cluster; the log is written beside it.
  */
 export async function startController(program, kubeconfig) {
-  const port = await freePort();
+  const [port, httpPort] = [await freePort(), await freePort()];
   const args = [
     ...["--global.checknewversion=false", "--providers.kubernetesingress=true"],
     ...[`--entrypoints.websecure.address=127.0.0.1:${port}`, "--entrypoints.websecure.http.tls=true"],
+    `--entrypoints.web.address=127.0.0.1:${httpPort}`,
   ];
   const { KUBERNETES_SERVICE_HOST: _, ...env } = { ...process.env, KUBECONFIG: kubeconfig };
   const traefik = component("traefik", program, args, path.dirname(kubeconfig), env);
@@ -68,6 +69,8 @@ export async function startController(program, kubeconfig) {
   return {
     /** Its port for HTTPS, of 127.0.0.1. */
     port,
+    /** Its port for HTTP. */
+    httpPort,
     remove: () => traefik.remove(),
   };
 }

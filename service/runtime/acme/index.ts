@@ -3,27 +3,31 @@ import { existsSync, readFileSync } from "node:fs";
 import acme, { type Authorization, type Client, type Order } from "acme-client";
 import { writePrivately } from "../../store/privateFile.ts";
 import { accountFile } from "./accountFile.ts";
-import type {
-  CertificateIssuer,
-  IssuedCertificate,
-  IssuerFactory,
-  IssuerHost,
-  WantedCertificate,
+import {
+  challengeFolder,
+  type CertificateIssuer,
+  type IssuedCertificate,
+  type IssuerFactory,
+  type IssuerHost,
+  type WantedCertificate,
 } from "../certificateIssuer.ts";
 import { IssueRefused, IssuerRequests } from "../issuerRequests.ts";
+import { untilSeen, usualLook, type Look } from "./untilSeen.ts";
 import { AcmeRefusal, setTransport, Unreachable } from "./transport.ts";
 
 type Challenge = Authorization["challenges"][number];
 
 /** The ways in which the proxy proves control of a hostname, best first. */
 const byProxy = ["http-01", "tls-alpn-01"];
+/** That of an engine which has its own ways to Machines: they end TLS themselves. */
+const byRoutes = ["http-01"];
 // A minute or two: authorities look from several places.
 const patience = { backoffMin: 500, backoffMax: 5000, backoffAttempts: 30 };
 const hour = 3600_000;
 
 /** An issuer that asks the authority with this ACME directory. */
-export function acmeIssuer(directory: string): IssuerFactory {
-  return (host) => new AcmeIssuer(directory, host);
+export function acmeIssuer(directory: string, look: Partial<Look> = {}): IssuerFactory {
+  return (host) => new AcmeIssuer(directory, host, { ...usualLook, ...look });
 }
 
 /** The prefix of the state of an order, which continues after a restart. */
@@ -39,6 +43,7 @@ class AcmeIssuer implements CertificateIssuer {
   readonly #requests: IssuerRequests;
   readonly #answers = new Map<string, string>();
   readonly #proofs = new Map<string, { readonly cert: string; readonly key: string }>();
+  readonly #look: Look;
   #client: Promise<Client> | undefined;
 
   readonly challenges = {
@@ -46,9 +51,10 @@ class AcmeIssuer implements CertificateIssuer {
     proofOf: (name: string) => this.#proofs.get(name),
   };
 
-  constructor(directory: string, host: IssuerHost) {
+  constructor(directory: string, host: IssuerHost, look: Look) {
     this.name = directory;
     this.#host = host;
+    this.#look = look;
     this.#requests = new IssuerRequests(host, async (wanted, signal) => {
       try {
         return await this.#issue(wanted, signal);
@@ -71,7 +77,8 @@ class AcmeIssuer implements CertificateIssuer {
     const { hostname } = wanted;
     let refusal: unknown;
     // An authorization that has failed cannot be tried again, so the next proof needs a new order.
-    for (const kind of hostname.startsWith("*.") ? ["dns-01"] : byProxy) {
+    const kinds = this.#host.challengeRoutes ? byRoutes : byProxy;
+    for (const kind of hostname.startsWith("*.") ? ["dns-01"] : kinds) {
       const order =
         (kind === "dns-01" ? await this.#keptOrder(client, wanted) : undefined) ?? (await newOrder(client, hostname));
       try {
@@ -99,7 +106,7 @@ class AcmeIssuer implements CertificateIssuer {
     const challenge = authorization.challenges.find(({ type }) => type === kind);
     if (authorization.status !== "pending" || !challenge) throw new NotOffered(authorization);
     const key = await client.getChallengeKeyAuthorization(challenge);
-    const withdraw = await this.#answer(order, authorization, challenge, key);
+    const withdraw = await this.#answer(order, authorization, challenge, key, signal);
     try {
       signal.throwIfAborted();
       await client.completeChallenge(challenge);
@@ -118,19 +125,36 @@ class AcmeIssuer implements CertificateIssuer {
     authorization: Authorization,
     { type, token }: Challenge,
     key: string,
+    signal: AbortSignal,
   ): Promise<() => void> {
     const name = authorization.identifier.value;
     if (type === "dns-01") {
       await this.#requireText(order, `_acme-challenge.${name}`, key);
       return () => {};
     }
-    if (type === "http-01") {
-      this.#answers.set(token, key);
-      return () => this.#answers.delete(token);
-    }
+    if (type === "http-01") return this.#answerByHttp(name, token, key, signal);
     const [keyPem, cert] = await acme.crypto.createAlpnCertificate(authorization, key);
     this.#proofs.set(name, { cert: String(cert), key: String(keyPem) });
     return () => this.#proofs.delete(name);
+  }
+
+  async #answerByHttp(hostname: string, token: string, key: string, signal: AbortSignal): Promise<() => void> {
+    const { challengeRoutes, resolver } = this.#host;
+    this.#answers.set(token, key);
+    const remove = (): void => void this.#answers.delete(token);
+    if (!challengeRoutes) return remove;
+    try {
+      const close = await challengeRoutes.open(hostname, token, signal);
+      if (resolver)
+        await untilSeen({ hostname, path: challengeFolder + token, answer: key }, resolver, this.#look, signal);
+      return () => {
+        close();
+        remove();
+      };
+    } catch (error) {
+      remove();
+      throw error;
+    }
   }
 
   /** Only the owner of a zone can create a TXT record: until it exists, the order stays open. */

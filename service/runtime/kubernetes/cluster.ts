@@ -101,10 +101,11 @@ export class Cluster {
   }
 
   /**
-   * Asks the cluster what it has.
+   * Asks the cluster what it has, once.
    * @throws ClusterError if it does not answer.
    */
   async connect(): Promise<void> {
+    if (this.#groups.size > 0) return;
     try {
       const { groups } = await new ApisApi(this.#configuration).getAPIVersions();
       this.#groups = new Set(groups.map(({ name }) => name));
@@ -155,16 +156,29 @@ export class Cluster {
   /** Deletes an object, unless it is being deleted, or another one has its name meanwhile; what it owns is deleted later. */
   async delete({ apiVersion, kind }: Kind, metadata: V1ObjectMeta = {}, graceSeconds?: number): Promise<void> {
     const { name = "", namespace, uid, deletionTimestamp } = metadata;
-    if (deletionTimestamp !== undefined) return;
+    // Without any grace the cluster forgets it at once, even one that it cannot end.
+    if (deletionTimestamp !== undefined && graceSeconds !== 0) return;
     await allowing(
       // 409: another object has its name.
       [404, 409],
       this.#objects.delete(
         { apiVersion, kind, metadata: { name, ...(namespace === undefined ? {} : { namespace }) } },
-        ...([undefined, undefined, graceSeconds, undefined, "Background"] as const),
-        uid === undefined ? {} : { preconditions: { uid } },
+        ...([undefined, undefined, undefined, undefined, undefined] as const),
+        // All of it in the body: beside one, a cluster does not read the query.
+        {
+          propagationPolicy: "Background",
+          ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
+          ...(uid === undefined ? {} : { preconditions: { uid } }),
+        },
       ),
     );
+  }
+
+  /** The values of a Secret, by their keys; undefined if there is none. Only cert-manager's are ever read. */
+  async secret(name: string, namespace: string): Promise<Readonly<Record<string, string>> | undefined> {
+    const found = await allowing([404], this.#core.readNamespacedSecret({ name, namespace }));
+    const values = Object.entries(found?.data ?? {});
+    return found && Object.fromEntries(values.map(([key, value]) => [key, Buffer.from(value, "base64").toString()]));
   }
 
   /** A lease in the service's own namespace; undefined if there is none. */
@@ -180,17 +194,17 @@ export class Cluster {
   }
 
   /** The current version of the objects of a kind; versions of a cluster rise. */
-  async version({ apiVersion, kind }: Kind): Promise<number> {
+  async version({ apiVersion, kind, namespace }: Kind): Promise<number> {
     const { metadata } = await this.#objects.list(
-      ...([apiVersion, kind, undefined, undefined, undefined, undefined, undefined, undefined, 1] as const),
+      ...([apiVersion, kind, namespace, undefined, undefined, undefined, undefined, undefined, 1] as const),
     );
     return Number(metadata?.resourceVersion);
   }
 
-  /** Lists the objects of a kind in all namespaces. */
-  list({ apiVersion, kind }: Kind, selector: string | undefined) {
+  /** Lists the objects of a kind, in all namespaces or in its own one. */
+  list({ apiVersion, kind, namespace }: Kind, selector: string | undefined) {
     return this.#objects.list(
-      ...([apiVersion, kind, undefined, undefined, undefined, undefined, undefined, selector] as const),
+      ...([apiVersion, kind, namespace, undefined, undefined, undefined, undefined, selector] as const),
     );
   }
 }

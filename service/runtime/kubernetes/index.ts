@@ -6,6 +6,7 @@ import type { Log, Runtime, RuntimeFactory, RuntimeHost } from "../runtime.ts";
 import { newPause } from "../steps.ts";
 import { Cluster, ClusterError, reasonOf } from "./cluster.ts";
 import { Lease, type LeaseOptions } from "./lease.ts";
+import { certificateGroup } from "./names.ts";
 import { KubernetesDriver, type KubernetesOptions } from "./kubernetesDriver.ts";
 
 export { Cluster, ClusterError };
@@ -41,6 +42,12 @@ export async function kubernetesRuntime({
 }: KubernetesRuntimeOptions = {}): Promise<RuntimeFactory> {
   if (!clusters) {
     const connection = new Connection(cluster ?? Cluster.of(), lease);
+    await connection.cluster.connect();
+    if (options.clusterIssuer !== undefined && !connection.cluster.has(certificateGroup))
+      throw new ClusterError(
+        "--certificates cert-manager needs cert-manager, which the cluster does not have (cert-manager.io/v1)",
+      );
+    // Only now: a service that cannot start must not take the lease.
     await connection.open();
     return (host) => connection.runtime(host, options);
   }
@@ -65,12 +72,12 @@ export async function kubernetesRuntime({
 
 /** The connection to a cluster. */
 class Connection {
-  readonly #cluster: Cluster;
+  readonly cluster: Cluster;
   readonly #wanted: LeaseOptions | undefined;
   #opened: Promise<Lease | undefined> | undefined;
 
   constructor(cluster: Cluster, wanted: LeaseOptions | undefined) {
-    this.#cluster = cluster;
+    this.cluster = cluster;
     this.#wanted = wanted;
   }
 
@@ -85,7 +92,7 @@ class Connection {
   }
 
   async #open(): Promise<Lease | undefined> {
-    const [cluster, wanted] = [this.#cluster, this.#wanted];
+    const [cluster, wanted] = [this.cluster, this.#wanted];
     await cluster.connect();
     return (
       wanted &&
@@ -98,7 +105,7 @@ class Connection {
   }
 
   runtime(host: RuntimeHost, options: KubernetesOptions): Runtime {
-    const cluster = this.#cluster;
+    const cluster = this.cluster;
     cluster.fence.unsure = () => host.unsure;
     const connected = (closed: AbortSignal): Promise<Lease | undefined> => this.#untilOpen(closed, host.log);
     return new Reconciler(host, (reports) => new KubernetesDriver(cluster, host, reports, options, connected));

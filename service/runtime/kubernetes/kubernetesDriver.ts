@@ -4,6 +4,7 @@ import { parseImageReference } from "../../../api/image.ts";
 import type { MachineConfig } from "../../../api/machineConfig.ts";
 import type { SignalName } from "../../../api/signals.ts";
 import { Refusal } from "../../refusal.ts";
+import type { ChallengeRoutes, IssuerFactory } from "../certificateIssuer.ts";
 import { portsOf } from "../checks.ts";
 import { endpointOf } from "../endpoint.ts";
 import { lastLinesOf } from "../lastLines.ts";
@@ -25,13 +26,16 @@ import type {
   Usage,
 } from "../runtime.ts";
 import { stopRequest } from "../stopRequest.ts";
+import { Budgets } from "./budgets.ts";
+import { CertManager } from "./certManager.ts";
+import { Challenges, type ChallengeTarget } from "./challenges.ts";
 import { allowing, clusterGone, isAnswered, ofCluster, type Cluster } from "./cluster.ts";
 import { runCommand } from "./exec.ts";
 import type { Lease } from "./lease.ts";
 import { podLogs } from "./logs.ts";
 import { kinds, labels, selectorOf } from "./names.ts";
 import { Namespaces } from "./namespaces.ts";
-import { nodeIn, Room } from "./nodes.ts";
+import { lostSince, nodeIn, Room } from "./nodes.ts";
 import { containerName, filesOf, graceOf, podOf, resourcesOf, secretOf } from "./pod.ts";
 import {
   exitOf,
@@ -62,10 +66,18 @@ export interface KubernetesOptions {
   readonly ingressClass?: string | undefined;
   /** The region that all nodes of the cluster are in. Default: each node has the label of its region. */
   readonly onlyRegion?: string | undefined;
+  /** Where the cluster reaches this service for the checks of an ACME authority. Default: nowhere. */
+  readonly challengeTarget?: ChallengeTarget | undefined;
+  /** Milliseconds after which a Machine of a lost node is started elsewhere. Default: five minutes. */
+  readonly lostNodeMs?: number;
+  /** The ClusterIssuer of cert-manager that issues certificates. Default: cert-manager issues none. */
+  readonly clusterIssuer?: string | undefined;
 }
 
 // ASSUMED: a cluster that adds nodes by itself does so within two minutes.
 const usualPlacementMs = 120_000;
+// ASSUMED: a node that was not reached for five minutes is lost, as for the cluster itself. Its Machines may still run there, cut off.
+const usualLostNodeMs = 5 * 60_000;
 // ASSUMED: ingress controllers and nodes follow a change within three seconds. Traefik applies one every two seconds, others sooner.
 const usualDrainMs = 3000;
 
@@ -81,6 +93,8 @@ export class KubernetesDriver implements Driver<PodOf> {
   readonly killsOnRemove = false;
   readonly routes: Routes;
   readonly volumes: KubernetesVolumes;
+  readonly challengeRoutes: ChallengeRoutes | undefined;
+  readonly issuer: IssuerFactory | undefined;
   isReady = false;
   readonly #cluster: Cluster;
   readonly #host: RuntimeHost;
@@ -93,16 +107,25 @@ export class KubernetesDriver implements Driver<PodOf> {
   readonly #nodes: Watched<V1Node>;
   readonly #room = new Room();
   readonly #namespaces: Namespaces;
+  readonly #challenges: Challenges;
+  readonly #certManager: CertManager | undefined;
+  readonly #budgets: Budgets;
+  readonly #lostNodeMs: number;
   /** The last form of Pods that are gone, by Machine: how they ended. */
   readonly #last = new Map<string, V1Pod>();
+  /** The Machines whose nodes are lost. */
+  readonly #unreachable = new Set<string>();
 
   constructor(
     cluster: Cluster,
     host: RuntimeHost,
     reports: Reports,
-    { placementMs = usualPlacementMs, drainMs = usualDrainMs, ingressClass, onlyRegion }: KubernetesOptions,
+    options: KubernetesOptions,
     connected: (closed: AbortSignal) => Promise<Lease | undefined>,
   ) {
+    const { placementMs = usualPlacementMs, drainMs = usualDrainMs, lostNodeMs = usualLostNodeMs } = options;
+    const { ingressClass, challengeTarget, clusterIssuer, onlyRegion } = options;
+    this.#lostNodeMs = lostNodeMs;
     this.#cluster = cluster;
     this.#connected = connected;
     this.#onlyRegion = onlyRegion;
@@ -111,12 +134,30 @@ export class KubernetesDriver implements Driver<PodOf> {
     this.#placementMs = placementMs;
     const mine = selectorOf(host.dataId);
     this.#pods = new Watched<V1Pod>(cluster, kinds.pod, mine, host.log, (pod, isGone) => this.#seen(pod, isGone));
-    this.#nodes = new Watched<V1Node>(cluster, kinds.node, undefined, host.log, () => {});
+    this.#nodes = new Watched<V1Node>(cluster, kinds.node, undefined, host.log, (node) => this.#nodeSeen(node));
     this.#namespaces = new Namespaces(cluster, host, (namespace) => this.#isUsed(namespace));
     const nodeOf = (region: string): string | undefined => nodeIn(region, this.#nodes.all(), onlyRegion);
     this.volumes = new KubernetesVolumes(cluster, host, reports, this.#namespaces, nodeOf);
-    const isEnding = (id: string): boolean => this.#find(id)?.metadata?.deletionTimestamp !== undefined;
-    this.routes = new Routes(cluster, host, reports, this.#namespaces, { ingressClass, drainMs, isEnding });
+    const isEnding = (id: string): boolean =>
+      this.#find(id)?.metadata?.deletionTimestamp !== undefined || this.isUnreachable(id);
+    const isAvailable = ({ id, state, config, isCordoned }: Subject): boolean => {
+      if (state !== "started" || !this.#find(id) || isEnding(id)) return false;
+      return (config.services ?? []).length === 0 || (!isCordoned && reports.isServing(id));
+    };
+    this.#budgets = new Budgets(cluster, host, this.#namespaces, { podOf: (id) => this.#find(id), isAvailable });
+    this.#certManager = clusterIssuer === undefined ? undefined : new CertManager(cluster, host, clusterIssuer);
+    this.issuer = this.#certManager?.issuer;
+    this.routes = new Routes(cluster, host, reports, this.#namespaces, {
+      ...{ ingressClass, drainMs, isEnding },
+      appChanged: (id) => {
+        this.#certManager?.appChanged(id);
+        this.#budgets.appChanged(id);
+      },
+      machineChanged: (machine) => this.#budgets.machineChanged(machine),
+    });
+    // Also without a target: an earlier run may have left some.
+    this.#challenges = new Challenges(cluster, host, challengeTarget, ingressClass);
+    this.challengeRoutes = challengeTarget && this.#challenges;
   }
 
   get copyProblem(): string | undefined {
@@ -146,19 +187,39 @@ export class KubernetesDriver implements Driver<PodOf> {
   async #begin(): Promise<void> {
     this.#lease = await this.#connected(this.#reports.closed);
     if (this.#reports.closed.aborted) return;
-    const parts = [this.#pods, this.#nodes, this.#namespaces, this.volumes, this.routes];
-    await Promise.all(parts.map((part) => part.begin()));
+    const parts = [
+      this.#pods,
+      this.#nodes,
+      this.#namespaces,
+      this.volumes,
+      this.routes,
+      this.#challenges,
+      this.#budgets,
+    ];
+    await Promise.all([...parts.map((part) => part.begin()), this.#certManager?.begin()]);
     if (this.#reports.closed.aborted) return;
     this.isReady = true;
     for (const id of this.#host.ids()) this.routes.appChanged(this.#host.subject(id)?.appId ?? "");
     this.routes.lookAtAll();
+    this.#challenges.lookAtAll();
+    this.#certManager?.lookAtAll();
+    this.#budgets.lookAtAll();
+    for (const node of this.#nodes.all()) if (lostSince(node) !== undefined) this.#nodeSeen(node);
     this.#namespaces.lookAtAll();
     await this.#reports.lookAtAll(this.#pods.all().flatMap(({ metadata }) => metadata?.labels?.[labels.machine] ?? []));
   }
 
   async close(stepsEnded: Promise<void>): Promise<void> {
-    const parts = [this.routes, this.volumes, this.#namespaces, this.#pods, this.#nodes];
-    await Promise.all([stepsEnded, ...parts.map((part) => part.close())]);
+    const parts = [
+      this.#budgets,
+      this.#challenges,
+      this.routes,
+      this.volumes,
+      this.#namespaces,
+      this.#pods,
+      this.#nodes,
+    ];
+    await Promise.all([stepsEnded, ...parts.map((part) => part.close()), this.#certManager?.close()]);
     await this.#lease?.release();
   }
 
@@ -169,7 +230,48 @@ export class KubernetesDriver implements Driver<PodOf> {
     this.#room.seen(id, pod, isGone);
     if (isGone) this.#last.set(id, pod);
     this.#reports.changed(id);
+    const machine = this.#host.subject(id);
+    if (machine) this.#budgets.machineChanged(machine);
     if (isGone) this.#namespaces.changed(pod.metadata?.namespace ?? "");
+  }
+
+  /** The cluster has said something about a node: whether it is lost decides about its Machines. */
+  #nodeSeen({ metadata }: V1Node): void {
+    if (!this.isReady) return;
+    for (const { spec, metadata: of } of this.#pods.all()) {
+      const id = of?.labels?.[labels.machine];
+      if (spec?.nodeName !== metadata?.name || id === undefined) continue;
+      const isUnreachable = this.isUnreachable(id);
+      if (this.#unreachable.has(id) === isUnreachable) continue;
+      if (isUnreachable) this.#unreachable.add(id);
+      else this.#unreachable.delete(id);
+      this.#host.events.hostChanged(id);
+      this.#reports.changed(id);
+    }
+  }
+
+  isUnreachable(id: string): boolean {
+    const pod = this.#find(id);
+    return pod !== undefined && !hasEnded(pod) && this.#lostSince(pod) !== undefined;
+  }
+
+  /** Since when the node of a Pod is lost; undefined if it is not. */
+  #lostSince({ spec }: V1Pod): number | undefined {
+    if (!this.isReady || spec?.nodeName === undefined) return undefined;
+    return lostSince(this.#nodes.get(spec.nodeName));
+  }
+
+  /**
+   * Gives up the Pod of a node that is lost for long, so that its Machine starts elsewhere.
+   * ASSUMED: not if it has a volume, which could then be written at two places. It waits for the node, or for an administrator who
+   * removes the node or says that it is out of service: then the cluster ends the Pod and lets go of the volume.
+   */
+  async #leaveLostNode({ id, config }: Subject, pod: V1Pod): Promise<void> {
+    const since = this.#lostSince(pod);
+    if (since === undefined || hasEnded(pod) || (config.mounts ?? []).length > 0) return;
+    const left = since + this.#lostNodeMs - this.#host.clock.now();
+    if (left > 0) return this.#reports.lookLater(id, left);
+    await this.#cluster.delete(kinds.pod, pod.metadata, 0);
   }
 
   #isUsed(namespace: string): boolean {
@@ -187,9 +289,10 @@ export class KubernetesDriver implements Driver<PodOf> {
     return this.#pods.all().find(({ metadata }) => metadata?.labels?.[labels.machine] === id);
   }
 
-  observe(id: string, machine: Subject | undefined): Promise<readonly PodOf[]> {
+  async observe(id: string, machine: Subject | undefined): Promise<readonly PodOf[]> {
     const pod = this.#find(id, machine);
-    return Promise.resolve(pod ? [instanceOf(pod, machine)] : []);
+    if (pod && machine) await this.#leaveLostNode(machine, pod);
+    return pod ? [instanceOf(pod, machine)] : [];
   }
 
   async prepare({ network }: Subject): Promise<void> {
@@ -202,7 +305,7 @@ export class KubernetesDriver implements Driver<PodOf> {
     // The Pod of an earlier start: its name is needed.
     if (!canStart) return this.#delete(pod, graceOf(stopRequest(machine.config.stop_config)));
     if (isRunning(pod) || (hasEnded(pod) && hasRun(pod))) return true;
-    if (hasEnded(pod)) return exitOf(pod);
+    if (hasEnded(pod)) return exitOf(pod, this.#lostSince(pod) !== undefined);
     const obstacle = obstacleOf(pod) ?? this.#unplaced(machine.id, pod);
     if (obstacle === undefined) return false;
     await this.#delete(pod, 1);
@@ -215,6 +318,7 @@ export class KubernetesDriver implements Driver<PodOf> {
     const namespace = await this.#namespaces.ensure(machine.network);
     const files = filesOf(machine, dataId, namespace);
     this.#last.delete(machine.id);
+    await this.#budgets.protect(machine);
     await this.#cluster.apply(secretOf(machine, dataId, namespace));
     if (files) await this.#cluster.apply(files);
     // Not applied: that would change the Pod of an earlier start, whose end this service has not seen yet.
@@ -234,6 +338,7 @@ export class KubernetesDriver implements Driver<PodOf> {
 
   async stop({ pod }: PodOf, request: StopRequest): Promise<void> {
     if (pod.metadata?.deletionTimestamp !== undefined) return;
+    await this.#protectOthers(pod);
     const usual = pod.spec?.containers[0]?.lifecycle?.stopSignal;
     // Another signal than that of the configuration comes first: a cluster sends only that one.
     if (request.signal !== "SIGKILL" && request.signal !== usual && isRunning(pod))
@@ -241,7 +346,14 @@ export class KubernetesDriver implements Driver<PodOf> {
     await this.#delete(pod, graceOf(request));
   }
 
+  /** The Machine of a Pod is about to end, so none of the others may be evicted meanwhile. */
+  async #protectOthers({ metadata }: V1Pod): Promise<void> {
+    const machine = this.#host.subject(metadata?.labels?.[labels.machine] ?? "");
+    if (machine) await this.#budgets.protect(machine);
+  }
+
   async kill({ pod }: PodOf): Promise<void> {
+    await this.#protectOthers(pod);
     await this.#delete(pod, 1);
   }
 
@@ -253,6 +365,8 @@ export class KubernetesDriver implements Driver<PodOf> {
   async remove(id: string): Promise<void> {
     this.#last.delete(id);
     this.routes.forget(id);
+    this.#budgets.forget(id);
+    this.#unreachable.delete(id);
     const machine = this.#host.subject(id);
     const pod = this.#find(id, machine);
     const namespace = pod?.metadata?.namespace ?? (machine && this.#namespaces.nameOf(machine.network));
@@ -267,7 +381,7 @@ export class KubernetesDriver implements Driver<PodOf> {
     const last = instance?.pod ?? this.#last.get(machine.id);
     this.#last.delete(machine.id);
     const isSame = last !== undefined && isOf(last, machine);
-    const exit = exitOf(isSame ? last : undefined);
+    const exit = exitOf(isSame ? last : undefined, isSame && this.#lostSince(last) !== undefined);
     if (!isSame || !instance || !hasRun(instance.pod)) return exit;
     const lines = await lastLinesOf((query) => this.logs(machine.id, instance, query), this.#reports.closed);
     return { ...exit, lines: lines?.map(({ text }) => text) };

@@ -14,6 +14,10 @@ export const labels = {
   volume: "machines-service/volume",
   /** The organization of a namespace. */
   organization: "machines-service/organization",
+  /** The fleet of a Machine, as a hash: names of fleets can be longer than labels. */
+  fleet: "machines-service/fleet",
+  /** Set of an Ingress for an ACME authority. */
+  challenge: "machines-service/challenge",
 } as const;
 
 /** Its annotations. */
@@ -26,14 +30,21 @@ export const annotations = {
   app: "machines-service/app-id",
   /** Changes with the hostnames and certificates of an Ingress. */
   routes: "machines-service/routes",
+  /** The number of Machines that a budget is for. */
+  machines: "machines-service/machines",
+  /** The hostname of a Certificate, after the id of its App and a slash. */
+  hostname: "machines-service/hostname",
+  /** The revision of a Certificate that is in the store. */
+  stored: "machines-service/stored",
 } as const;
 
 /** A kind of objects. */
 export interface Kind {
   readonly apiVersion: string;
   readonly kind: string;
-  /** Its path in the API, in all namespaces. */
+  /** Its path in the API, in all namespaces or in its own one. */
   readonly path: string;
+  readonly namespace?: string;
 }
 
 /** A kind by its group with its version, its name and the plural of it. */
@@ -46,6 +57,18 @@ export const kind = (group: string, name: string, plural: string): Kind => ({
 /** The group of snapshots of volumes. */
 export const snapshotGroup = "snapshot.storage.k8s.io";
 
+/** The group of cert-manager. */
+export const certificateGroup = "cert-manager.io";
+
+/** The Certificates of a namespace. Reading those of others takes rights that the service does not need. */
+export const certificatesIn = (namespace: string): Kind => ({
+  ...{ apiVersion: `${certificateGroup}/v1`, kind: "Certificate", namespace },
+  path: `/apis/${certificateGroup}/v1/namespaces/${namespace}/certificates`,
+});
+
+/** The namespace of Certificates: it has no other Secrets, because the service may read those in it. */
+export const certificateNamespace = (own: string): string => `${own}-certificates`;
+
 /** The kinds of objects that the runtime reads and writes. */
 export const kinds = {
   pod: kind("v1", "Pod", "pods"),
@@ -57,6 +80,7 @@ export const kinds = {
   snapshot: kind(`${snapshotGroup}/v1`, "VolumeSnapshot", "volumesnapshots"),
   slice: kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
   ingress: kind("networking.k8s.io/v1", "Ingress", "ingresses"),
+  budget: kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
   podMetrics: kind("metrics.k8s.io/v1beta1", "PodMetrics", "pods"),
 } as const;
 
@@ -65,6 +89,9 @@ export const nodeAnnotation = "volume.kubernetes.io/selected-node";
 
 /** The label of nodes that says their region. */
 export const regionLabel = "topology.kubernetes.io/region";
+
+/** A short text that identifies another one. */
+export const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
 
 /** The namespace of a network. */
 export const namespaceOf = (dataId: string, network: string): string =>
@@ -75,6 +102,13 @@ export const organizationLabel = (slug: string): string => createHash("sha256").
 
 /** The selector of everything that belongs to the data of a service. */
 export const selectorOf = (dataId: string): string => `${labels.data}=${dataId}`;
+
+/** The value of the label of a fleet; undefined without one. */
+export const fleetLabel = ({ fleet }: Pick<Subject, "fleet">): string | undefined =>
+  fleet === undefined ? undefined : hashOf(fleet);
+
+/** ASSUMED: a Service has the name of its App, or `app-` before a name that begins with a digit, as Services cannot. */
+export const serviceName = (app: string): string => (/^[a-z]/.test(app) ? app : `app-${app}`);
 
 /** The labels of everything that belongs to a Machine. */
 export const machineLabels = (dataId: string, { id, app, version }: Subject): Record<string, string> => ({

@@ -55,6 +55,19 @@ const plus = (one: Amount, other: Amount, sign: 1 | -1 = 1): Amount => ({
   pods: one.pods + sign * other.pods,
 });
 
+/**
+ * Since when the cluster has not reached a node, in milliseconds since 1970; undefined if it does. A node that says itself that it is
+ * not ready counts, too: nothing can be done there.
+ */
+export function lostSince(node: V1Node | undefined): number | undefined {
+  // It was removed.
+  if (!node) return 0;
+  const ready = node.status?.conditions?.find(({ type }) => type === "Ready");
+  // A new node has not said anything yet.
+  if (!ready || ready.status === "True") return undefined;
+  return ready.lastTransitionTime === undefined ? 0 : new Date(ready.lastTransitionTime).getTime();
+}
+
 /** The name of a node of a region that takes Machines; undefined if there is none. */
 export const nodeIn = (region: string, nodes: readonly V1Node[], onlyRegion: string | undefined): string | undefined =>
   nodes.find((node) => isIn(node, region, onlyRegion) && takesMachines(node))?.metadata?.name;

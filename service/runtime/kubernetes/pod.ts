@@ -5,7 +5,7 @@ import { portsOf } from "../checks.ts";
 import { environmentOf } from "../environment.ts";
 import { stopRequest } from "../stopRequest.ts";
 import type { StopRequest, Subject } from "../runtime.ts";
-import { annotations, labels, machineLabels, regionLabel, volumeName } from "./names.ts";
+import { annotations, fleetLabel, labels, machineLabels, regionLabel, volumeName } from "./names.ts";
 
 /** The name of the container of a Pod. */
 export const containerName = "machine";
@@ -87,13 +87,14 @@ export function podOf(machine: Subject, dataId: string, namespace: string, onlyR
   const { id, app, region, config, start } = machine;
   const { dns = {}, init = {}, mounts = [], files = [] } = config;
   const stop = stopRequest(config.stop_config);
+  const fleet = fleetLabel(machine);
   return {
     apiVersion: "v1",
     kind: "Pod",
     metadata: {
       name: id,
       namespace,
-      labels: machineLabels(dataId, machine),
+      labels: { ...machineLabels(dataId, machine), ...(fleet === undefined ? {} : { [labels.fleet]: fleet }) },
       annotations: { [annotations.start]: start },
     },
     spec: {

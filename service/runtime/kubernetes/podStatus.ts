@@ -46,8 +46,23 @@ export function unplacedOf({ status }: V1Pod): { readonly reason: string; readon
   return { reason: placed.message ?? "no node is available", since };
 }
 
-/** How the process of a Pod ended. */
-export function exitOf(pod: V1Pod | undefined): Exit {
+/** Whether the cluster ends a Pod for reasons of its own: an eviction, a lost node, or a Pod of others that is more important. */
+const isDisrupted = ({ status }: V1Pod): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === "DisruptionTarget" && is === "True") === true;
+
+/** How the process of a Pod ended; `isLost` if its node is lost. */
+export function exitOf(pod: V1Pod | undefined, isLost = false): Exit {
+  const exit = exitOfProcess(pod);
+  if (!pod || !(isLost || isDisrupted(pod))) return exit;
+  const { message = "it was evicted" } = pod.status?.conditions?.find(({ type }) => type === "DisruptionTarget") ?? {};
+  return {
+    ...exit,
+    error: exit.error ?? (isLost ? `its node ${pod.spec?.nodeName} is lost` : message),
+    interrupted: true,
+  };
+}
+
+function exitOfProcess(pod: V1Pod | undefined): Exit {
   const ended = pod && containerOf(pod)?.state?.terminated;
   const { reason, message } = pod?.status ?? {};
   const why = reason === undefined ? {} : { error: `${reason}: ${message ?? "the cluster gives no reason"}` };

@@ -1,6 +1,5 @@
 // How requests reach Machines in a cluster. An App has a Service; each Machine has an EndpointSlice of it, which is ready while the
 // Machine is started, not cordoned, and its checks pass. The hostnames of an App lead to the Service by an Ingress.
-import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { V1EndpointSlice, V1Ingress, V1Service } from "@kubernetes/client-node";
 import { numbersOf } from "../ports.ts";
@@ -8,7 +7,7 @@ import type { Reports, Routes as OwnRoutes } from "../reconciler/driver.ts";
 import type { AppSubject, HostnameCertificate, RuntimeHost, Subject } from "../runtime.ts";
 import { Steps } from "../steps.ts";
 import { ofCluster, type Cluster } from "./cluster.ts";
-import { annotations, kinds, labels, machineLabels, selectorOf, type Kind } from "./names.ts";
+import { annotations, hashOf, kinds, labels, machineLabels, serviceName, selectorOf, type Kind } from "./names.ts";
 import type { Namespaces } from "./namespaces.ts";
 import type { PodOf } from "./podStatus.ts";
 import { Watched } from "./watched.ts";
@@ -37,9 +36,6 @@ function portsOf({ config }: Subject): PublicPort[] {
   return [...ports.values()];
 }
 
-/** ASSUMED: a Service has the name of its App, or `app-` before a name that begins with a digit, as Services cannot. */
-const serviceName = (app: string): string => (/^[a-z]/.test(app) ? app : `app-${app}`);
-
 /** Whether an address gets requests. Both are set: some controllers read only the second, and take its absence for a yes. */
 const conditionsOf = (isReady: boolean) => ({ ready: isReady, serving: isReady });
 
@@ -62,6 +58,10 @@ export interface RoutesOptions {
   readonly drainMs: number;
   /** Whether the Pod of a Machine is being ended, perhaps by others, such as `kubectl drain`. */
   readonly isEnding: (machine: string) => boolean;
+  /** What else follows from the hostnames and Machines of an App. */
+  readonly appChanged: (app: string) => void;
+  /** What else follows from whether a Machine gets requests. */
+  readonly machineChanged: (machine: Subject) => void;
 }
 
 /** The Services, EndpointSlices and Ingresses of a service. */
@@ -125,10 +125,12 @@ export class Routes implements OwnRoutes<PodOf> {
   /** The Machines or the certificates of an App have changed. */
   appChanged(id: string): void {
     this.#apps.changed(id);
+    this.#options.appChanged(id);
   }
 
   async offer(machine: Subject, { pod }: PodOf, isServing: boolean): Promise<void> {
     const isReady = isServing && !this.#options.isEnding(machine.id);
+    this.#options.machineChanged(machine);
     const ports = portsOf(machine);
     const ip = pod.status?.podIP;
     const { name = "", namespace = "", uid = "" } = pod.metadata ?? {};
@@ -160,7 +162,9 @@ export class Routes implements OwnRoutes<PodOf> {
     this.#apps.changed(machine.appId);
   }
 
-  async withdraw({ id, network }: Subject): Promise<void> {
+  async withdraw(machine: Subject): Promise<void> {
+    this.#options.machineChanged(machine);
+    const { id, network } = machine;
     const namespace = this.#namespaces.nameOf(network);
     const slice = this.#slices.get(id, namespace);
     if (!slice || !isOpen(slice)) return;
@@ -285,8 +289,6 @@ interface Metadata {
   readonly labels: Record<string, string>;
   readonly annotations: Record<string, string>;
 }
-
-const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
 
 const tlsName = (hostname: string): string => `tls-${hashOf(hostname)}`;
 

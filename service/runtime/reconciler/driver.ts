@@ -115,7 +115,16 @@ export interface FrozenVolumes {
 /** What an engine does. Each method is one step: it is repeated after a failure, and after the service was killed. */
 export interface Driver<I extends Instance> extends Pick<
   Runtime,
-  "name" | "problem" | "hasRoom" | "exec" | "terminal" | "processes" | "databasesChanged"
+  | "name"
+  | "problem"
+  | "hasRoom"
+  | "exec"
+  | "terminal"
+  | "processes"
+  | "databasesChanged"
+  | "challengeRoutes"
+  | "issuer"
+  | "isUnreachable"
 > {
   /** {@link Runtime.usage} */
   usage(): Promise<ReadonlyMap<string, Usage>>;

@@ -42,6 +42,8 @@ export class Reconciler<I extends Instance> implements Runtime {
   readonly terminal: Runtime["terminal"] | undefined;
   readonly reach: Reached;
   readonly archives: Runtime["archives"];
+  readonly challengeRoutes: Runtime["challengeRoutes"];
+  readonly issuer: Runtime["issuer"];
   readonly #host: RuntimeHost;
   readonly #driver: Driver<I>;
   readonly #steps: Steps;
@@ -78,6 +80,8 @@ export class Reconciler<I extends Instance> implements Runtime {
     this.#driver = driver;
     this.name = driver.name;
     this.databasesChanged = driver.databasesChanged?.bind(driver);
+    this.challengeRoutes = driver.challengeRoutes;
+    this.issuer = driver.issuer;
     this.terminal = driver.terminal?.bind(driver);
     this.reach = new Reached(host, reports);
     this.#stops = new Stops(host, reports, driver);
@@ -105,6 +109,10 @@ export class Reconciler<I extends Instance> implements Runtime {
 
   copyProblem(): string | undefined {
     return this.#driver.copyProblem;
+  }
+
+  isUnreachable(id: string): boolean {
+    return this.#driver.isUnreachable?.(id) === true;
   }
 
   findImage(image: string): Promise<FoundImage> {

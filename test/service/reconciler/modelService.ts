@@ -146,6 +146,7 @@ export class ModelService {
     return {
       ...{ id, appId: "app", app: "app", name: id, region: "ams", privateIp: "", network: "net", digest: "sha256:0" },
       ...{ version: String(version), start: String(starts), isCordoned, state, config, repository: "model" },
+      fleet: undefined,
       memoryLimitMb: undefined,
       secrets: () => ({}),
     };
@@ -187,6 +188,7 @@ export class ModelService {
       suspended: (about) => reached(about, "suspended"),
       destroyed: (about) => reached(about, "destroyed"),
       checked: () => {},
+      hostChanged: () => {},
       written: (id) => {
         const volume = this.volumes.get(id);
         if (volume && !volume.isDeleted) volume.isWritten = true;
@@ -211,7 +213,14 @@ export class ModelService {
       ) as unknown as RuntimeEvents,
       subject: (id) => this.#subject(id),
       ids: () => [...this.machines.keys()],
-      app: () => ({ name: "app", network: "net", machines: [...this.machines.keys()], certificates: [] }),
+      app: () => ({
+        name: "app",
+        network: "net",
+        machines: [...this.machines.keys()],
+        expected: [],
+        requested: [],
+        certificates: [],
+      }),
       databases: () => [],
       volume: (id) => this.#volume(id),
       unsettledVolumes: () =>
