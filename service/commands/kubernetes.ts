@@ -1,5 +1,8 @@
 // The command that prints what runs the service in a Kubernetes cluster.
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
+import { chart } from "../local/kubernetesChart.ts";
 import { manifest, type ClusterSecret, type Members } from "../local/kubernetesManifest.ts";
 import { Problem } from "../local/problem.ts";
 import { print } from "./print.ts";
@@ -36,6 +39,15 @@ function clusterOf(text: string, before: readonly ClusterSecret[] = []): readonl
   if (region === undefined || secret === undefined)
     throw new InvalidArgumentError("It must be REGION=SECRET, such as ams=amsterdam.");
   return [...before, { region, secret }];
+}
+
+function writeChart(folder: string): void {
+  if (existsSync(folder) && readdirSync(folder).length > 0)
+    throw new Problem(`--out needs a folder that is empty or does not exist, got ${folder}`);
+  for (const { path, text } of chart()) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
 }
 
 /** Adds the commands for Kubernetes. */
@@ -78,5 +90,13 @@ export function addKubernetes(program: Command): void {
       const hasPostgres = postgres === "cnpg";
       for (const object of manifest({ ...options, clusters, hasPostgres, ...membersOf(options) }))
         print(`---\n${JSON.stringify(object, undefined, 2)}`);
+    });
+  command
+    .command("chart")
+    .description("write a Helm chart with the same objects, whose values are named as the options of manifest")
+    .requiredOption("--out <folder>", "folder of the chart; it must be empty or not exist")
+    .action(({ out }: { readonly out: string }) => {
+      writeChart(resolve(out));
+      print(`wrote the chart into ${out}: helm install machines-service ${out} --set image=IMAGE --create-namespace`);
     });
 }

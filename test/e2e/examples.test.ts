@@ -1,5 +1,5 @@
 // Every example: up, up again, refresh, destroy, with the real CLI. The second up changes nothing, and nothing remains.
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { allOr, isThorough } from "../support/extent.mts";
@@ -27,7 +27,10 @@ const elsewhere: readonly string[] = [
   "quickstart-java",
   "quickstart-yaml",
 ];
-const names = readdirSync("examples").filter((name) => isThorough || !elsewhere.includes(name));
+// Those without a project are for others: the operator of a cluster (test/kubernetes/gitops.test.ts).
+const names = readdirSync("examples").filter(
+  (name) => existsSync(`examples/${name}/Pulumi.yaml`) && (isThorough || !elsewhere.includes(name)),
+);
 
 // One of them runs with both bindings, because it has every resource and every function.
 describe.each([
