@@ -8,6 +8,7 @@ import * as clusters from "./lifecycle/clusters.ts";
 import { checked, exited, findMachine, resolved, runtimeEvent, subjectOf, unprepared } from "./lifecycle/machines.ts";
 import { isOwnSubject, ownIssued, ownRefused } from "./lifecycle/ownCertificates.ts";
 import * as volumes from "./lifecycle/volumes.ts";
+import type { Feed } from "./proxy/feed.ts";
 import type { Proxy } from "./proxy/proxy.ts";
 import type { IssuerHost } from "./runtime/certificateIssuer.ts";
 import type { LocalAuthority } from "./runtime/localAuthority.ts";
@@ -33,8 +34,9 @@ export interface HostParts {
   readonly log: Context["log"];
   /** Made after the hosts, which call it only later. */
   readonly context: () => Context;
-  /** Made after the hosts, which call it only later. */
+  /** Made after the hosts, which call them only later. */
   readonly proxy: () => Proxy | undefined;
+  readonly feed: () => Feed | undefined;
 }
 
 /** Makes a change that is reported. */
@@ -68,12 +70,21 @@ function reporting({ store, log }: HostParts): Report {
   };
 }
 
+/** Resolves when both have; undefined if there is none. */
+function bothOf(first: Promise<void> | undefined, second: Promise<void> | undefined): Promise<void> | undefined {
+  if (!first || !second) return first ?? second;
+  const both = async (): Promise<void> => {
+    await Promise.all([first, second]);
+  };
+  return both();
+}
+
 const settling = (store: Store) => async (): Promise<void> => {
   await store.unsettled;
 };
 
 function runtimeHost(
-  { store, folder, clock, random, delays, timers, log, context, proxy }: HostParts,
+  { store, folder, clock, random, delays, timers, log, context, proxy, feed }: HostParts,
   report: Report,
 ): RuntimeHost {
   let dataId: string | undefined;
@@ -104,11 +115,14 @@ function runtimeHost(
     databases: (network) => clusters.addressesOf(context(), network.split("/", 1)[0] ?? ""),
     volume: (id) => volumes.volumeSubject(context(), id),
     unsettledVolumes: () => volumes.unsettledVolumes(context()),
-    reachable: (machine) => proxy()?.changed(new Set([machine])),
+    reachable: (machine) => {
+      proxy()?.changed(new Set([machine]));
+      feed()?.changed([machine]);
+    },
     unreachable: (endpoints) => {
       for (const endpoint of endpoints) proxy()?.forget(endpoint);
     },
-    drained: (machine) => proxy()?.drained(machine),
+    drained: (machine) => bothOf(proxy()?.drained(machine), feed()?.drained(machine)),
     settled: settling(store),
     get unsure() {
       return store.unsure;

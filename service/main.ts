@@ -13,6 +13,7 @@ import { addList } from "./commands/list.ts";
 import { addLogs } from "./commands/logs.ts";
 import { addMembers } from "./commands/members.ts";
 import { addQuotas } from "./commands/quotas.ts";
+import { addProxy } from "./commands/proxy.ts";
 import { sentence } from "./commands/sentence.ts";
 import { addPeople } from "./commands/people.ts";
 import { addSetup, useInstalled } from "./commands/setup.ts";
@@ -70,6 +71,7 @@ async function main(): Promise<void> {
   addBackup(program);
   addMembers(program);
   addKubernetes(program);
+  addProxy(program);
   addWatch(program);
   addSetup(program);
   addUpgrade(program);

@@ -37,11 +37,15 @@ import type { Past } from "./console/past.ts";
 import { addConsole } from "./console/routes.ts";
 import { addExchangeRoute } from "./http/exchangeRoute.ts";
 import { addHistoryRoutes } from "./http/historyRoutes.ts";
+import { addFeedRoutes } from "./http/feedRoutes.ts";
 import { addLocalRoutes } from "./http/localRoutes.ts";
 import { addTerminals } from "./http/terminals.ts";
 import { throughProxy } from "./http/throughProxy.ts";
 import { addMetaRoutes } from "./http/metaRoutes.ts";
 import { proxyLimits, type ProxyLimits } from "./proxy/limits.ts";
+import { Autostop } from "./proxy/autostop.ts";
+import { Feed } from "./proxy/feed.ts";
+import { OwnNames } from "./proxy/ownNames.ts";
 import { Proxy } from "./proxy/proxy.ts";
 import { RequestQuotas } from "./http/requestQuotas.ts";
 import { RateLimits, type RateLimitProfile } from "./http/rateLimits.ts";
@@ -233,14 +237,22 @@ export function createService(options: ServiceOptions = {}): Service {
       ...{ options, store, folder, authority, clock, random, waits, mark, log: app.log },
       delays: typeof delays === "string" ? delayProfiles[delays] : delays,
       proxy: () => proxy,
+      feed: () => feed,
       changes: () => changes,
       audit: () => audit,
     });
     const { reach } = context.runtime;
     const own = throughProxy(app, limits);
     const trusted = options.trustProxy && new Networks(options.trustProxy);
+    const feed: Feed | undefined = reach && new Feed(context, reach, run, (machine) => proxy?.loadedElsewhere(machine));
     const proxy: Proxy | undefined =
-      reach && new Proxy(context, reach, authority, folder, proxyLimits(options.proxy), { own, trusted });
+      reach &&
+      feed &&
+      new Proxy(context, reach, authority, folder, proxyLimits(options.proxy), {
+        ...{ own, trusted },
+        power: (targets) => new Autostop(context, targets, feed.replicas),
+        names: (targets) => new OwnNames(context, authority, targets),
+      });
     const usage = new Usage(context, proxy?.traffic);
     const token = firstToken(store, folder, {
       ids: context.ids,
@@ -301,6 +313,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const isValid = (request: FastifyRequest): boolean =>
       senderOf({ context, tokens, sessions }, request) !== undefined;
     addLocalRoutes(app, context, proxy, isValid);
+    addFeedRoutes(app, context, feed, isValid);
     addTerminals(app, context, { isValid, record: (request, noted) => record(appOptions, request, noted) });
     addHistoryRoutes(app, context);
     addExchangeRoute(app, context, tokens);
@@ -353,6 +366,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const end = async (): Promise<void> => {
       clearInterval(storingUse);
       context.waits.close();
+      feed?.close();
       const giveUp = setTimeout(() => app.server.closeAllConnections(), closingMs);
       await app.close();
       // The log of several members may not answer, and the end must not wait for it.
@@ -375,6 +389,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const drain = async (limitMs: number): Promise<void> => {
       isClosing = true;
       context.waits.close();
+      feed?.close();
       // Its streams end, and its other requests are still answered.
       await Promise.all([app.close(), draining.begin(limitMs), proxy?.drain(limitMs)]);
       app.server.closeAllConnections();
@@ -422,7 +437,8 @@ interface Parts extends Omit<HostParts, "timers" | "resolver" | "context"> {
 }
 
 function createContext(parts: Parts): Context {
-  const { options, store, folder, authority, clock, random, delays, log, waits, mark, proxy, changes, audit } = parts;
+  const { options, store, folder, authority, clock, random, delays, log, waits, mark, proxy, feed, changes, audit } =
+    parts;
   const lastEvent = store.get<{ id: string | null }>("SELECT max(id) AS id FROM events")?.id ?? undefined;
   const lastVersion =
     store.get<{ id: string | null }>("SELECT max(version) AS id FROM machine_versions")?.id ?? undefined;
@@ -503,6 +519,7 @@ function createContext(parts: Parts): Context {
       waits.wake(touched);
       changes()?.committed(touched);
       proxy()?.changed(touched);
+      feed()?.changed(touched);
       runtime.changed?.(touched);
       if (runtime.databasesChanged && [...touched].some((id) => clusters.findCluster(context, id)))
         runtime.databasesChanged();

@@ -12,7 +12,7 @@ import { Problem } from "../local/problem.ts";
 import { orgSlug } from "../local/seedFile.ts";
 import { requireStore } from "../store/openForCommand.ts";
 import type { Store } from "../store/database.ts";
-import { roles, type Role } from "../store/roles.ts";
+import { proxyRole, roles, type TokenRole } from "../store/roles.ts";
 import type { OrgRow } from "../store/rows.ts";
 import { writePrivately } from "../store/privateFile.ts";
 import { tokenFile } from "../store/tokenFile.ts";
@@ -40,7 +40,7 @@ interface CreateFlags extends Flags {
   readonly org?: string;
   readonly app?: readonly string[];
   readonly network?: string;
-  readonly role?: Role;
+  readonly role?: TokenRole;
   readonly expires?: number;
   readonly name?: string;
 }
@@ -94,6 +94,7 @@ export function scopeOf(
 async function create(_: CreateFlags, command: Command): Promise<void> {
   const { data, name, role, expires, json, ...scope } = command.optsWithGlobals<CreateFlags>();
   const folder = dataFolder(data);
+  if (role === proxyRole) requireWhole(scope);
   const token = createIds(systemRandom()).accessToken();
   const now = Date.now();
   const id = await withStore(command, (store) => {
@@ -101,6 +102,13 @@ async function create(_: CreateFlags, command: Command): Promise<void> {
     return addToken(store, token, { ...scopeOf(store, scope, folder), name, role, expiresAt }, now);
   });
   printToken(folder, { id, token, json });
+}
+
+/** A proxy has what all organizations route, so its token is for no part of them. */
+function requireWhole({ org, app, network }: Pick<CreateFlags, "org" | "app" | "network">): void {
+  const given = app ? "--app" : network === undefined ? (org === undefined ? undefined : "--org") : "--network";
+  if (given !== undefined)
+    throw new Problem(`--role proxy cannot be combined with ${given}: a proxy has what all organizations route`);
 }
 
 function printToken(
@@ -210,7 +218,10 @@ export function addTokens(program: Command): void {
     .action(printFirst);
   withScope(token.command("create").description("create a token and print it; it is shown only once"))
     .addOption(
-      new Option("--role <role>", "what it may do (default: own, and deploy with --app or --network)").choices(roles),
+      new Option("--role <role>", "what it may do (default: own, and deploy with --app or --network)").choices([
+        ...roles,
+        proxyRole,
+      ]),
     )
     .option("--expires <duration>", 'time until it expires, such as "1h" (default: never)', durationMs)
     .option("--name <text>", "name in the list of tokens")

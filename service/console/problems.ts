@@ -213,7 +213,10 @@ export async function clustersWithProblems(
 }
 
 /** What is wrong with the backups of the service, for its operator. */
-export function backupProblem({ backups, clock }: Context, caller: Pick<Caller, "slug" | "apps">): readonly Found[] {
+export function backupProblem(
+  { backups, clock }: Context,
+  caller: Pick<Caller, "slug" | "apps" | "role">,
+): readonly Found[] {
   const problem = isOperator(caller) ? backups?.problem(clock.now()) : undefined;
   if (!problem) return [];
   const { since, reason } = problem;

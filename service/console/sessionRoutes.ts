@@ -8,6 +8,7 @@ import type { Clock } from "../time/clock.ts";
 import { LockOut } from "./lockOut.ts";
 import type { Credential, Sessions } from "./sessions.ts";
 import type { SessionView } from "./types.ts";
+import { proxyRole } from "../store/roles.ts";
 import { ownApps } from "../store/tokens.ts";
 import { endSignIn } from "../store/trusts.ts";
 
@@ -47,7 +48,8 @@ function viewOf(
     organization: slug,
     apps: ownApps(store, caller)?.map(({ name }) => name) ?? null,
     owner,
-    role: session?.tokenRole ?? role,
+    // A proxy gets no view.
+    role: session?.tokenRole ?? (role === proxyRole ? "read" : role),
     isOperator: session?.isOperator ?? false,
     canWrite: role !== "read",
     runtime: runtime.name,

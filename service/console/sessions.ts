@@ -6,6 +6,7 @@ import type { FoundSession, SessionFinder } from "../http/authenticate.ts";
 import type { RandomBytes } from "../ids.ts";
 import { ownCommand } from "../ownCommand.ts";
 import { refuse } from "../refusal.ts";
+import { proxyRole } from "../store/roles.ts";
 import type { Tokens } from "../store/tokens.ts";
 import type { Vault } from "../store/vault.ts";
 import type { Clock } from "../time/clock.ts";
@@ -125,6 +126,7 @@ export class Sessions implements SessionFinder {
     if (!bearer && isOperator)
       throw refuse(401, "the first token of organization personal was revoked; restart the service to get another");
     if (!bearer) throw refuse(401, "the token is wrong, was revoked, or has expired");
+    if (bearer.role === proxyRole) throw refuse(403, "a token of the role proxy is only for a proxy");
     // Two sessions never share a key.
     const nonce = Buffer.from(random(8)).toString("hex");
     const claims = [bearer.id, isOperator ? "operator" : "user", String(clock.now() + lifetimeMs), nonce];
@@ -165,7 +167,7 @@ export class Sessions implements SessionFinder {
     const left = expiresAt - clock.now();
     // One that was opened while the clock was ahead is not valid for longer.
     const token = left > 0 && left <= lifetimeMs ? tokens.findById(id, now()) : undefined;
-    if (!token) return undefined;
+    if (!token || token.role === proxyRole) return undefined;
     return {
       bearer: { ...token, role: mode === "read" ? "read" : token.role },
       session: { isOperator: role === "operator", tokenRole: token.role, expiresAt },

@@ -71,6 +71,8 @@ declare module "fastify" {
     fromElsewhere?: true;
     /** Whether a request may name any host. */
     isForAnyHost?: (request: FastifyRequest) => boolean;
+    /** True for routes of proxies that are processes of their own: only their tokens may use them. */
+    forProxies?: true;
     /** True for reads of the console, which the log, the audit and the metrics leave out: watching must not change what is seen. */
     unrecorded?: true;
   }

@@ -4,8 +4,8 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { Refusal, refuse } from "../refusal.ts";
 import { isByHttps } from "../requestAddress.ts";
 import type { Clock } from "../time/clock.ts";
-import type { Role } from "../store/roles.ts";
-import type { Bearer, Tokens } from "../store/tokens.ts";
+import { proxyRole, type Role } from "../store/roles.ts";
+import { isProxy, type Bearer, type Tokens } from "../store/tokens.ts";
 import { pageKeyIn } from "./terminalProtocol.ts";
 import { mayRead, operatesMachines } from "../rules/roles.ts";
 
@@ -140,6 +140,14 @@ function limitSession(request: FastifyRequest, { role }: Bearer): void {
     throw refuse(403, `the console may not use ${operation}; send that request with a token`);
 }
 
+/** A proxy sees what all organizations route, and nothing else. No other token sees that. */
+function limitProxy({ routeOptions: { config } }: FastifyRequest, bearer: Bearer): void {
+  if (config.forProxies) {
+    if (!isProxy(bearer)) throw refuse(403, "unauthorized: this needs a token of the role proxy");
+  } else if (bearer.role === proxyRole)
+    throw refuse(403, "unauthorized: a token of the role proxy is only for a proxy");
+}
+
 /** The token in the header of a request; undefined without one. */
 export const bearerToken = (authorization: string | undefined): string | undefined =>
   /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
@@ -183,6 +191,7 @@ export function authenticate(options: AuthenticateOptions) {
       if (request.routeOptions.config.open) return undefined;
       const sender = senderOf(options, request);
       if (!sender) throw refuse(401, "Authenticate: token validation error");
+      limitProxy(request, sender.bearer);
       request.caller = sender.bearer;
       if (sender.session) {
         limitSession(request, sender.bearer);

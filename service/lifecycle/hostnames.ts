@@ -36,7 +36,7 @@ export const wildcardOf = (host: string): string => `*.${domainOf(host)}`;
 const domainOf = (host: string): string => host.slice(host.indexOf(".") + 1);
 
 /** Whether the uploaded certificate has expired. ASSUMED: an expired uploaded certificate has the status `expired` and no longer takes precedence over an issued one. */
-export const isExpired = (context: Context, { custom_expires_at }: HostnameRow): boolean =>
+export const isExpired = (context: Pick<Context, "clock">, { custom_expires_at }: HostnameRow): boolean =>
   custom_expires_at !== null && custom_expires_at <= context.clock.now();
 
 /** The names for the encryption of private keys. */
@@ -63,7 +63,7 @@ export function isServiceName({ ownNames, publicNames }: NamesOfService, hostnam
 }
 
 /** What knows the names of the service. */
-type NamesOfService = Pick<Context, "ownNames" | "publicNames">;
+export type NamesOfService = Pick<Context, "ownNames" | "publicNames">;
 
 /** The App of a name directly below a domain, as `shop` of `shop.localhost`; undefined for all other names. */
 export function labelBelow(domain: string | undefined, host: string): string | undefined {

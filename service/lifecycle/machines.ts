@@ -36,7 +36,7 @@ export type MachineChanges = Partial<MachineRow & MachineExtras>;
 
 const eventsKept = 100;
 
-export const findMachine = (context: Context, id: string): MachineRow | undefined =>
+export const findMachine = (context: Pick<Context, "store" | "machineRows">, id: string): MachineRow | undefined =>
   context.machineRows.get(id, () =>
     context.store.get<MachineRow>(`SELECT ${machineColumns} FROM machines WHERE id = ?`, id),
   );
@@ -47,7 +47,7 @@ const noConfig = new StoredConfig("{}");
 
 /** The stored configuration of a Machine's version, without metadata. */
 export const storedConfig = (
-  { store, configs }: Context,
+  { store, configs }: Pick<Context, "store" | "configs">,
   { id, version }: Pick<MachineRow, "id" | "version">,
 ): StoredConfig =>
   configs.get(`${id} ${version}`, () => {
@@ -56,8 +56,10 @@ export const storedConfig = (
   }) ?? noConfig;
 
 /** The configuration of a Machine, without metadata. */
-export const configOf = (context: Context, machine: Pick<MachineRow, "id" | "version">): Readonly<MachineConfig> =>
-  storedConfig(context, machine).parsed;
+export const configOf = (
+  context: Pick<Context, "store" | "configs">,
+  machine: Pick<MachineRow, "id" | "version">,
+): Readonly<MachineConfig> => storedConfig(context, machine).parsed;
 
 interface ResolvedImage {
   readonly registry: string;

@@ -1,7 +1,10 @@
 // The certificates that the proxy serves.
 import type { HostnameRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
-import { hostnamesFor, isExpired, keyNames } from "./hostnames.ts";
+import { hostnamesFor, isExpired, keyNames, type NamesOfService } from "./hostnames.ts";
+
+/** What finds certificates. */
+type Finding = Pick<Context, "store" | "clock" | "vault"> & NamesOfService;
 
 /** A certificate that the proxy serves. */
 export interface ServedCertificate {
@@ -16,7 +19,7 @@ export interface ServedCertificate {
  * The certificate for a name that a client asks for: of its hostname, or of a wildcard of the same organization; undefined if none
  * is active. Another organization's would let an App speak in the name of that one.
  */
-export function servedCertificate(context: Context, name: string): ServedCertificate | undefined {
+export function servedCertificate(context: Finding, name: string): ServedCertificate | undefined {
   const [best, ...others] = hostnamesFor(context, name.toLowerCase());
   if (!best) return undefined;
   for (const row of [best, ...others.filter(({ org }) => org === best.org)]) {
@@ -27,7 +30,7 @@ export function servedCertificate(context: Context, name: string): ServedCertifi
 }
 
 /** The active certificate of a hostname: the uploaded one comes first. */
-function activeCertificate(context: Context, row: HostnameRow): Omit<ServedCertificate, "app"> | undefined {
+function activeCertificate(context: Finding, row: HostnameRow): Omit<ServedCertificate, "app"> | undefined {
   const { custom_chain, custom_key, issued_chain, issued_key } = row;
   const open = (name: string, sealed: Uint8Array) => () => context.vault.open(name, sealed).toString();
   if (row.custom_status === "active" && !isExpired(context, row) && custom_chain !== null && custom_key)

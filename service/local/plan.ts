@@ -4,7 +4,6 @@ import { isIP } from "node:net";
 import type { Tls } from "../http/connections.ts";
 import type { IssuerFactory } from "../runtime/certificateIssuer.ts";
 import type { EngineFactory } from "../runtime/postgresEngine.ts";
-import type { ProxyLimits } from "../proxy/limits.ts";
 import type * as Docker from "../runtime/docker/index.ts";
 import type { ChallengeTarget } from "../runtime/kubernetes/challenges.ts";
 import type * as Kubernetes from "../runtime/kubernetes/index.ts";
@@ -25,6 +24,7 @@ import type { SignInFactory } from "../identity/person.ts";
 import { clustersOf } from "./kubeconfigs.ts";
 import { dataFolder, optionOf, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
+import { drainOf, portOf, proxyOf } from "./proxyOptions.ts";
 import { periodOf } from "./period.ts";
 import { isPublic, reachedOf, type Reached } from "./reached.ts";
 import { readRegions } from "./regionsFile.ts";
@@ -361,13 +361,6 @@ function historyOf(text: string | undefined): NonNullable<ServiceOptions["histor
   return text === undefined ? {} : { ageMs: periodOf(text, "--keep-history", ", or off") };
 }
 
-/** A port of the proxy. */
-function portOf(text: string | undefined, option: string, usual: number): number {
-  const port = text === undefined ? usual : Number(text);
-  if (Number.isInteger(port) && port >= 0 && port <= 65535) return port;
-  throw new Problem(`${option} takes a port from 0 to 65535, got ${JSON.stringify(text)}`);
-}
-
 /** The provider at which people sign in; undefined without one. */
 async function signInOf(options: LocalOptions): Promise<SignInFactory | undefined> {
   const { oidcIssuer: issuer, oidcClient: clientId, oidcSecretFile: secretFile, console: mode } = options;
@@ -390,30 +383,4 @@ async function signInOf(options: LocalOptions): Promise<SignInFactory | undefine
   // Loaded only when it is used.
   const { openIdSignIn } = await import("../identity/signIn.ts");
   return openIdSignIn({ issuer, clientId, secretFile, groupsClaim: options.oidcGroups ?? "groups", scope });
-}
-
-/** Milliseconds of a drain. */
-function drainOf(text = "3"): number {
-  const seconds = Number(text);
-  if (/^\d+(?:\.\d+)?$/.test(text) && seconds <= 600) return seconds * 1000;
-  throw new Problem(`--drain takes seconds from 0 to 600, got ${JSON.stringify(text)}`);
-}
-
-/** The limits of the proxy that differ from the defaults. */
-function proxyOf({ proxyConnections, proxyConnectionsOfAddress, proxyIdle }: LocalOptions): Partial<ProxyLimits> {
-  const most = countOf(proxyConnections, "--proxy-connections");
-  const ofAddress = countOf(proxyConnectionsOfAddress, "--proxy-connections-of-address");
-  const idle = countOf(proxyIdle, "--proxy-idle");
-  return {
-    ...(most === undefined ? {} : { most }),
-    ...(ofAddress === undefined ? {} : { ofAddress }),
-    ...(idle === undefined ? {} : { idleMs: idle * 1000 }),
-  };
-}
-
-function countOf(text: string | undefined, option: string): number | undefined {
-  if (text === undefined) return undefined;
-  const count = Number(text);
-  if (/^\d+$/.test(text) && count >= 1 && count <= 1_000_000_000) return count;
-  throw new Problem(`${option} takes a whole number from 1 to 1000000000, got ${JSON.stringify(text)}`);
 }

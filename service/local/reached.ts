@@ -30,14 +30,8 @@ export function reachedOf(options: LocalOptions, sockets: Sockets): Reached {
   const wrong = addresses?.find((one) => isIP(one) === 0);
   if (wrong !== undefined)
     throw new Problem(`--public takes IP addresses such as 0.0.0.0 or 203.0.113.5, got ${JSON.stringify(wrong)}`);
-  const { trustProxy: trusted, proxyProtocol: hasProxyProtocol = false } = options;
-  const noNetwork = trusted?.find((one) => !isNetwork(one));
-  if (noNetwork !== undefined)
-    throw new Problem(
-      `--trust-proxy takes networks or addresses such as 10.0.0.0/8 or 203.0.113.5, got ${JSON.stringify(noNetwork)}`,
-    );
-  if (hasProxyProtocol && !trusted)
-    throw new Problem("--proxy-protocol needs --trust-proxy, the networks whose connections begin with it");
+  const { proxyProtocol: hasProxyProtocol = false } = options;
+  const trusted = trustedOf(options.trustProxy, hasProxyProtocol);
   if (hasProxyProtocol && runtime !== "docker")
     throw new Problem("--proxy-protocol needs --runtime docker: other runtimes have no proxy of this service");
   const hasSockets = http.length + https.length > 0;
@@ -62,8 +56,23 @@ export function reachedOf(options: LocalOptions, sockets: Sockets): Reached {
   };
 }
 
+/** The networks of proxies in front. */
+export function trustedOf(
+  trusted: readonly string[] | undefined,
+  hasProxyProtocol: boolean,
+): readonly string[] | undefined {
+  const noNetwork = trusted?.find((one) => !isNetwork(one));
+  if (noNetwork !== undefined)
+    throw new Problem(
+      `--trust-proxy takes networks or addresses such as 10.0.0.0/8 or 203.0.113.5, got ${JSON.stringify(noNetwork)}`,
+    );
+  if (hasProxyProtocol && !trusted)
+    throw new Problem("--proxy-protocol needs --trust-proxy, the networks whose connections begin with it");
+  return trusted;
+}
+
 /** A name in the DNS, in lower case. */
-function nameOf(text: string, option: string, example: string): string {
+export function nameOf(text: string, option: string, example: string): string {
   const name = text.toLowerCase();
   const isName = name.length <= 190 && /^(?:[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?\.)+[a-z][a-z\d-]*[a-z\d]$/.test(name);
   // These lead to this computer, or are names of the platform.
@@ -73,8 +82,8 @@ function nameOf(text: string, option: string, example: string): string {
 
 /** Lets the proxy of a service listen. Throws a Problem if it cannot. */
 export async function openProxy(
-  { ports, reached }: { readonly ports: ProxyPorts; readonly reached: Reached },
-  { proxy }: Service,
+  { ports, reached }: { readonly ports: ProxyPorts; readonly reached: Pick<Reached, "open"> },
+  { proxy }: Pick<Service, "proxy">,
 ): Promise<ProxyPorts | undefined> {
   try {
     return await proxy?.listen(ports, undefined, reached.open);

@@ -2,7 +2,7 @@
 import type { Server as WebServer } from "node:http";
 import type { Server, Socket } from "node:net";
 import type { TLSSocket, TlsOptions } from "node:tls";
-import type { Context } from "../context.ts";
+import type { ProxyContext } from "./context.ts";
 import { blockOf } from "../runtime/loopback.ts";
 import type { AppRow, IpRow } from "../store/rows.ts";
 import type { Bind } from "../runtime/bind.ts";
@@ -26,7 +26,7 @@ export interface Address {
 
 /** The proxy as its addresses. */
 export interface AddressHost {
-  readonly context: Context;
+  readonly context: ProxyContext;
   readonly targets: Targets;
   readonly bind: Bind;
   readonly clients: Clients;

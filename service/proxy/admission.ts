@@ -1,6 +1,5 @@
 // Connections that a trusted load balancer passes on: before anything else, it says from which client, by the PROXY protocol.
-import type { Server as HttpServer } from "node:http";
-import type { Socket } from "node:net";
+import type { Server, Socket } from "node:net";
 import { endsOf } from "../runtime/ends.ts";
 import type { Networks } from "../runtime/networks.ts";
 import { readProxyHeader, type Source } from "./proxyProtocol.ts";
@@ -19,7 +18,7 @@ export class Admission {
   }
 
   /** Shows the clients of connections with TLS. The first listener of a server has to do this. */
-  watch(server: HttpServer): void {
+  watch(server: Server): void {
     server.prependListener("secureConnection", (socket: Socket) => {
       const source = this.#sources.get(endsOf(socket));
       if (source) present(socket, source);

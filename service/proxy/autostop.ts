@@ -1,7 +1,8 @@
-// Stops or suspends Machines that had no request for a while, as their services ask.
+// Starts Machines for requests, and stops or suspends those that had none for a while, as their services ask.
 import type { Context } from "../context.ts";
 import { configOf, findMachine, operate } from "../lifecycle/machines.ts";
 import type { MachineConfig } from "../../api/machineConfig.ts";
+import { startForRequest, type Power } from "./power.ts";
 import type { Targets } from "./targets.ts";
 
 /** What a configuration asks for when it is idle; undefined if it shall run on. */
@@ -11,26 +12,43 @@ export function whenIdle({ services = [] }: MachineConfig): "stop" | "suspend" |
   return asked.every((one) => one === "suspend") ? "suspend" : "stop";
 }
 
-/** The timers of idle Machines. */
-export class Autostop {
+/** Requests that come by other ways than the proxy of this process. */
+export interface Elsewhere {
+  /** Whether all ways are known by which requests reach Machines. Otherwise none is known to be idle. */
+  readonly isKnown: boolean;
+  /** Whether a Machine has a request of another proxy. */
+  isBusy(machine: string): boolean;
+  /** Whether a request of another proxy waits for a Machine of an App. */
+  isAwaited(app: string): boolean;
+}
+
+/** Acts in the store of the service. It has a timer for each idle Machine. */
+export class Autostop implements Power {
   readonly #context: Context;
   readonly #targets: Targets;
+  readonly #elsewhere: Elsewhere;
   readonly #timers = new Map<string, () => void>();
   #isClosed = false;
 
-  constructor(context: Context, targets: Targets) {
+  constructor(context: Context, targets: Targets, elsewhere: Elsewhere) {
     this.#context = context;
     this.#targets = targets;
+    this.#elsewhere = elsewhere;
   }
 
-  /** A Machine has changed. */
+  wake(id: string): boolean {
+    const { store, log } = this.#context;
+    store
+      .write(() => startForRequest(this.#context, id))
+      .catch((error: unknown) => log.error({ err: error, machine: id }, "a Machine could not be started"));
+    return true;
+  }
+
   changed(id: string): void {
     if (this.#isClosed) return;
     const machine = findMachine(this.#context, id);
     const isIdle =
-      machine?.state === "started" &&
-      this.#targets.openOf(id) === 0 &&
-      whenIdle(configOf(this.#context, machine)) !== undefined;
+      machine?.state === "started" && !this.#isBusy(id) && whenIdle(configOf(this.#context, machine)) !== undefined;
     if (!isIdle) return this.#forget(id);
     if (this.#timers.has(id)) return;
     this.#timers.set(
@@ -39,7 +57,6 @@ export class Autostop {
     );
   }
 
-  /** A Machine has got a request, or its last one has ended. */
   loaded(id: string): void {
     this.#forget(id);
     this.changed(id);
@@ -48,6 +65,10 @@ export class Autostop {
   close(): void {
     this.#isClosed = true;
     for (const id of [...this.#timers.keys()]) this.#forget(id);
+  }
+
+  #isBusy(id: string): boolean {
+    return this.#targets.openOf(id) > 0 || this.#elsewhere.isBusy(id);
   }
 
   #forget(id: string): void {
@@ -60,9 +81,10 @@ export class Autostop {
     const { store, log } = this.#context;
     const stop = (): void => {
       const machine = findMachine(this.#context, id);
-      if (machine?.state !== "started" || this.#targets.openOf(id) > 0) return;
+      if (machine?.state !== "started" || this.#isBusy(id)) return;
       // Its checks may not have run yet.
-      if (this.#targets.isAwaited(machine.app)) return this.changed(id);
+      const isAwaited = this.#targets.isAwaited(machine.app) || this.#elsewhere.isAwaited(machine.app);
+      if (isAwaited || !this.#elsewhere.isKnown) return this.changed(id);
       const config = configOf(this.#context, machine);
       const operation = whenIdle(config);
       const least = Math.max(0, ...(config.services ?? []).map(({ min_machines_running: min = 0 }) => min));

@@ -26,13 +26,24 @@ export interface OwnService {
 }
 
 /** A certificate, with what decrypts its key. */
-interface Served {
+export interface Served {
   readonly chain: string;
   readonly key: () => string;
 }
 
+/** Certificates of names that belong to no App. */
+export interface Names {
+  /** The certificate for a name; undefined if it is none of these, or if there is none yet. */
+  certificateFor(host: string): Promise<Served | undefined>;
+  /** The proxy has begun to listen. */
+  begin(): void;
+  /** An object of the store has changed. Returns whether this was the certificate of a name. */
+  changed(id: string): boolean;
+  close(): void;
+}
+
 /** The certificates of the service's own names. */
-export class OwnNames {
+export class OwnNames implements Names {
   readonly #context: Context;
   readonly #authority: LocalAuthority;
   readonly #targets: Targets;
@@ -45,7 +56,6 @@ export class OwnNames {
     this.#targets = targets;
   }
 
-  /** The certificate for a name; undefined if it is none of the service's, or if there is none yet. */
   async certificateFor(host: string): Promise<Served | undefined> {
     const name = host.toLowerCase().replace(/\.$/, "");
     if (!this.#isOwn(name)) return undefined;
@@ -69,7 +79,6 @@ export class OwnNames {
     );
   }
 
-  /** Objects of the store have changed. Returns whether this was the certificate of a name. */
   changed(id: string): boolean {
     if (!isOwnSubject(id)) return false;
     this.#open.get(id)?.resolve();

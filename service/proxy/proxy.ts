@@ -4,7 +4,7 @@ import { createServer as createHttps } from "node:https";
 import type { Server, Socket } from "node:net";
 import { createSecureContext, type SecureContext, type TLSSocket, type TlsOptions } from "node:tls";
 import { callbackify } from "node:util";
-import type { Context } from "../context.ts";
+import type { ProxyContext } from "./context.ts";
 import { findMachine } from "../lifecycle/machines.ts";
 import { servedCertificate, type ServedCertificate } from "../lifecycle/servedCertificates.ts";
 import type { Reach } from "../runtime/runtime.ts";
@@ -12,7 +12,6 @@ import type { AppRow } from "../store/rows.ts";
 import { Admission } from "./admission.ts";
 import { Addresses, type Address } from "./addresses.ts";
 import type { LocalAuthority } from "../runtime/localAuthority.ts";
-import { Autostop } from "./autostop.ts";
 import { bind as bindBySystem, type Bind } from "../runtime/bind.ts";
 import { Claims } from "./claims.ts";
 import { Entrance, type Place } from "../runtime/entrance.ts";
@@ -21,9 +20,10 @@ import { Draining } from "../runtime/draining.ts";
 import { Clients } from "./clients.ts";
 import { inOrder } from "./inOrder.ts";
 import { KeptPorts } from "./keptPorts.ts";
-import { proxyLimits, type ProxyLimits } from "./limits.ts";
+import type { ProxyLimits } from "./limits.ts";
 import type { Networks } from "../runtime/networks.ts";
-import { OwnNames, type OwnService } from "./ownNames.ts";
+import type { Names, OwnService } from "./ownNames.ts";
+import type { Power } from "./power.ts";
 import { NoPortLeft, PortBudget } from "./portBudget.ts";
 import { withProofs } from "./proofs.ts";
 import { isWebSocket } from "./malformed.ts";
@@ -41,8 +41,22 @@ const mostServed = 500;
 /** The ports at which a proxy listens. */
 export type ProxyPorts = Readonly<Record<Scheme, number>>;
 
-/** What a proxy needs of a service that other computers reach. */
+/** A raw port of an App, and where other computers reach it. */
+export interface RawPlace {
+  /** Name of the App. */
+  readonly app: string;
+  /** The public port in its configuration. */
+  readonly port: number;
+  /** The port at the public addresses. */
+  readonly at: number;
+}
+
+/** What differs between the proxy in a service and one that is a process of its own. */
 export interface ProxyParts {
+  /** Makes what starts and stops Machines. */
+  readonly power: (targets: Targets) => Power;
+  /** Makes what has certificates of names that belong to no App. */
+  readonly names: (targets: Targets) => Names;
   /** Answers at the hostname of the service. */
   readonly own?: OwnService | undefined;
   /** Networks of proxies in front of this one. */
@@ -57,23 +71,25 @@ export interface Public {
   readonly sockets?: Partial<Readonly<Record<Scheme, readonly number[]>>>;
   /** Whether connections of trusted networks begin with the PROXY protocol. */
   readonly hasProxyProtocol?: boolean;
+  /** The only raw ports, at the public addresses. Without it, all are at loopback addresses of this computer. */
+  readonly raw?: readonly RawPlace[];
 }
 
 /** A proxy in front of Machines. */
 export class Proxy {
   /** The requests that it answered. */
   readonly traffic: Traffic;
-  readonly #context: Context;
+  readonly #context: ProxyContext;
   readonly #authority: LocalAuthority;
   readonly #targets: Targets;
-  readonly #autostop: Autostop;
+  readonly #power: Power;
   #web: Web | undefined;
   #addresses: Addresses | undefined;
   #claims: Claims | undefined;
   #block: number | undefined;
   readonly #own: OwnService | undefined;
   readonly #trusted: Networks | undefined;
-  readonly #ownNames: OwnNames;
+  readonly #names: Names;
   readonly #servers: Server[] = [];
   readonly #entrances: Entrance[] = [];
   readonly #draining = new Draining();
@@ -87,15 +103,17 @@ export class Proxy {
   #ports: ProxyPorts = { http: 0, https: 0 };
   #isClosed = false;
   readonly #kept: KeptPorts;
+  #open: Public = {};
+  #admission: Admission | undefined;
 
   /** Remembers its ports in a folder, or not at all. */
   constructor(
-    context: Context,
+    context: ProxyContext,
     reach: Reach,
     authority: LocalAuthority,
     folder: string | undefined,
-    limits: ProxyLimits = proxyLimits(),
-    { own, trusted }: ProxyParts = {},
+    limits: ProxyLimits,
+    { own, trusted, power, names }: ProxyParts,
   ) {
     this.#context = context;
     this.#own = own;
@@ -107,9 +125,9 @@ export class Proxy {
     this.#clients = new Clients(limits, context.log, undefined, (address) => trusted?.has(address) === true);
     this.#budget = new PortBudget(limits.ports, context.log);
     this.#authority = authority;
-    this.#targets = new Targets(context, reach, (machine) => this.#autostop.loaded(machine));
-    this.#autostop = new Autostop(context, this.#targets);
-    this.#ownNames = new OwnNames(context, authority, this.#targets);
+    this.#targets = new Targets(context, reach, () => this.#power);
+    this.#power = power(this.#targets);
+    this.#names = names(this.#targets);
   }
 
   /** The ports of HTTP and HTTPS; 0 before it listens. */
@@ -132,10 +150,8 @@ export class Proxy {
    * With public addresses or sockets it listens at exactly these ports. Throws NotListening if that is impossible.
    */
   async listen(wanted: ProxyPorts, bind: Bind = bindBySystem, open: Public = {}): Promise<ProxyPorts> {
-    const { store, dataId, log } = this.#context;
-    this.#claims = new Claims(bind, log);
-    const ips = store.all<{ ip: string }>("SELECT DISTINCT ip FROM ips WHERE ip LIKE '127.%'").map(({ ip }) => ip);
-    this.#block = await this.#claims.claim(dataId, ips);
+    this.#open = open;
+    await this.#claim(bind);
     // Loaded only by a service that needs it, because it takes a tenth of a second.
     const { Web } = await import("./web.ts");
     const web = new Web({
@@ -168,6 +184,7 @@ export class Proxy {
     https.on("secureConnection", (socket) => this.#requireVersion(socket));
     const hasHeaders = open.hasProxyProtocol && this.#trusted;
     const admission = hasHeaders ? new Admission(hasHeaders, handshakeTimeout) : undefined;
+    this.#admission = admission;
     for (const [server, scheme] of [
       [http, "http"],
       [https, "https"],
@@ -189,13 +206,12 @@ export class Proxy {
         this.#draining.take(socket);
         this.#clients.take(socket);
       });
-      const pass = (socket: Socket): void => void front.emit("connection", socket);
       admission?.watch(server);
-      const entrance = new Entrance((socket) => (admission ? admission.admit(socket, pass) : pass(socket)));
+      const entrance = new Entrance((socket) => this.#enter(socket, front));
       this.#entrances.push(entrance);
       // A server that does not listen itself does not watch the times of its requests.
       server.emit("listening");
-      this.#ports = { ...this.#ports, [scheme]: await this.#open(entrance, scheme, wanted[scheme], open) };
+      this.#ports = { ...this.#ports, [scheme]: await this.#openPorts(entrance, scheme, wanted[scheme]) };
     }
     this.#addresses = new Addresses({
       context: this.#context,
@@ -209,15 +225,25 @@ export class Proxy {
       certificateFor: (name) => this.#certificateFor(name),
       tlsOf: (name, of, app) => this.#tlsOf(name, of, app),
     });
-    const apps = store.all<{ id: string }>("SELECT id FROM apps WHERE deleting < 2");
+    const apps = this.#context.store.all<{ id: string }>("SELECT id FROM apps WHERE deleting < 2");
     for (const { id } of apps) this.#sync(id);
     for (const entrance of this.#entrances) entrance.begin();
-    this.#ownNames.begin();
+    this.#names.begin();
     return this.#ports;
   }
 
+  /** Claims loopback addresses for Apps. */
+  async #claim(bind: Bind): Promise<void> {
+    const { store, dataId, log } = this.#context;
+    if (this.#open.raw) return;
+    this.#claims = new Claims(bind, log);
+    const ips = store.all<{ ip: string }>("SELECT DISTINCT ip FROM ips WHERE ip LIKE '127.%'").map(({ ip }) => ip);
+    this.#block = await this.#claims.claim(dataId, ips);
+  }
+
   /** Opens the ports of a scheme, and returns the first of them. */
-  async #open(entrance: Entrance, scheme: Scheme, wanted: number, { addresses, sockets }: Public): Promise<number> {
+  async #openPorts(entrance: Entrance, scheme: Scheme, wanted: number): Promise<number> {
+    const { addresses, sockets } = this.#open;
     const given = sockets?.[scheme] ?? [];
     if (given.length > 0) return entrance.openAll(given.map((fd) => ({ fd })));
     if (!addresses?.length) return entrance.open((server) => this.#kept.bind(scheme, server, host, wanted));
@@ -247,11 +273,16 @@ export class Proxy {
     const isDue = this.#dirty.size > 0;
     for (const id of touched) {
       const machine = findMachine(this.#context, id);
-      if (!machine && this.#ownNames.changed(id)) continue;
-      if (machine) this.#autostop.changed(id);
+      if (!machine && this.#names.changed(id)) continue;
+      if (machine) this.#power.changed(id);
       this.#dirty.add(machine?.app ?? id);
     }
     if (!isDue && this.#dirty.size > 0) setImmediate(() => this.#syncAll());
+  }
+
+  /** A Machine has got its first request of another proxy, or its last one has ended. */
+  loadedElsewhere(machine: string): void {
+    if (!this.#isClosed) this.#power.loaded(machine);
   }
 
   /** Resolves once a Machine has no open request; undefined if it has none now. */
@@ -286,12 +317,12 @@ export class Proxy {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#autostop.close();
+    this.#power.close();
     this.#claims?.close();
     await this.#addresses?.close();
     for (const entrance of this.#entrances) entrance.close();
     for (const server of this.#servers) server.close();
-    this.#ownNames.close();
+    this.#names.close();
     this.#draining.close();
     this.#clients.close();
     for (const listeners of this.#raw.values())
@@ -329,7 +360,8 @@ export class Proxy {
     this.#addresses?.sync(app);
     const listeners = this.#raw.get(app) ?? new Map<number, Raw>();
     const ports = this.#targets.portsOf(app);
-    const isRaw = (port: PublicPort | undefined): port is PublicPort => port?.kind === "tcp" || port?.kind === "tls";
+    const isRaw = (port: PublicPort | undefined): port is PublicPort =>
+      (port?.kind === "tcp" || port?.kind === "tls") && this.#isOpen(port);
     const ended = new Map<number, Promise<unknown>>();
     for (const [number, { listener, settings }] of listeners) {
       const port = ports.get(number);
@@ -360,14 +392,51 @@ export class Proxy {
     await before;
     const { app, port: number, kind, options } = port;
     const tls = kind === "tls" ? await this.#tlsOf("localhost", options, app) : undefined;
-    const bind = (server: Server): Promise<number> => this.#kept.bind(`${app} ${number}`, server, host, number);
-    return accept(
+    const place = this.#placeOf(port);
+    const entrance = place && new Entrance((socket) => this.#enter(socket, server));
+    let server: Server;
+    const bind = (bound: Server): Promise<number> => {
+      server = bound;
+      if (tls) this.#admission?.watch(bound);
+      return entrance
+        ? entrance.openAll(placesOf(this.#open.addresses ?? []).map((one) => ({ ...one, port: place.at })))
+        : this.#kept.bind(`${app} ${number}`, bound, host, number);
+    };
+    const listener = await accept(
       {
         ...{ app, bind, tls, challenges: this.#context.issuer.challenges },
         ...{ clients: this.#clients, budget: this.#budget, store: this.#context.store },
       },
       (socket) => void passOn(socket, app, number, this.#targets, this.#clients),
     );
+    entrance?.begin();
+    return {
+      ...listener,
+      close: () => {
+        entrance?.close();
+        return listener.close();
+      },
+    };
+  }
+
+  /** Where other computers reach a raw port. */
+  #placeOf({ app, port }: PublicPort): RawPlace | undefined {
+    const { raw } = this.#open;
+    if (!raw) return undefined;
+    const name = this.#context.store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", app)?.name;
+    return raw.find((one) => one.app === name && one.port === port);
+  }
+
+  /** Whether it listens for a raw port. */
+  #isOpen(port: PublicPort): boolean {
+    return !this.#open.raw || this.#placeOf(port) !== undefined;
+  }
+
+  /** Passes a connection on to a server, without its header of the PROXY protocol. */
+  #enter(socket: Socket, server: Server): void {
+    const pass = (arrived: Socket): void => void server.emit("connection", arrived);
+    if (this.#admission) this.#admission.admit(socket, pass);
+    else pass(socket);
   }
 
   /** The options of TLS for a public port; `name` is for clients that name no host. */
@@ -394,7 +463,7 @@ export class Proxy {
    * gets that of `localhost`, which its clients refuse.
    */
   async #find(name: string): Promise<Omit<ServedCertificate, "app">> {
-    const own = await this.#ownNames.certificateFor(name);
+    const own = await this.#names.certificateFor(name);
     if (own) return own;
     const served = servedCertificate(this.#context, name);
     if (served) return served;

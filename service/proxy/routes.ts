@@ -1,6 +1,6 @@
 // What an App offers: its public ports, and the Machines behind each.
 import type { MachineConfig } from "../../api/machineConfig.ts";
-import type { Context } from "../context.ts";
+import type { ProxyContext } from "./context.ts";
 import { hostnamesFor, labelBelow } from "../lifecycle/hostnames.ts";
 import { findMachine, storedConfig } from "../lifecycle/machines.ts";
 import { checksOf } from "../runtime/checks.ts";
@@ -51,7 +51,7 @@ const mostPorts = 200;
 const groupOf = (kind: Kind): "web" | "raw" => (kind === "http" || kind === "https" ? "web" : "raw");
 
 /** The public ports of an App, by number. */
-export function publicPorts(context: Context, app: string): ReadonlyMap<number, PublicPort> {
+export function publicPorts(context: ProxyContext, app: string): ReadonlyMap<number, PublicPort> {
   const ids = context.store.all<{ id: string }>(
     "SELECT id FROM machines WHERE app = ? AND destroyed_at IS NULL ORDER BY created_at DESC, id",
     app,
@@ -114,7 +114,7 @@ export function nameIn(header: string): string | undefined {
  * A host name of an App: `web.localhost`, or with a port of the App `8081.web.localhost`, its name below the domain of Apps, or one of
  * its hostnames. The service's own names are never those of a hostname.
  */
-export function hostOf(context: Context, header: string): Host | undefined {
+export function hostOf(context: ProxyContext, header: string): Host | undefined {
   const { store } = context;
   const host = nameIn(header);
   if (host === undefined) return undefined;

@@ -1,11 +1,11 @@
 // Finds the Machine for a request: started, not cordoned, with passing checks, and the least loaded. A request waits for one that is
 // about to be ready, and starts one if it may.
-import type { Context } from "../context.ts";
-import { findMachine, operate } from "../lifecycle/machines.ts";
+import type { ProxyContext } from "./context.ts";
 import type { Reach } from "../runtime/runtime.ts";
 import type { MachineState } from "../states/machineStates.ts";
 import { choose, type Load } from "./balance.ts";
 import { Recent } from "../store/recent.ts";
+import { isAsleep, type Power } from "./power.ts";
 import { hostOf, nameIn, passes, publicPorts, statusOf, type Host, type Offer, type PublicPort } from "./routes.ts";
 
 // ASSUMED: a request waits a minute for a Machine that is being started, updated or created.
@@ -21,7 +21,6 @@ const none: ReadonlySet<string> = new Set();
 
 /** States that lead to `started`, if nothing fails. */
 const underway: readonly MachineState[] = ["created", "replacing", "starting", "restarting"];
-const asleep: readonly MachineState[] = ["stopped", "suspended"];
 
 /** What is to be sent; a repeatable request may fail at a Machine that does not listen yet. */
 export type Kind = "repeatable" | "request" | "connection";
@@ -55,12 +54,11 @@ interface Wait {
 
 /** The Machines that take requests. */
 export class Targets {
-  readonly #context: Context;
+  readonly #context: ProxyContext;
   readonly #reach: Reach;
   readonly #ports = new Map<string, ReadonlyMap<number, PublicPort>>();
   readonly #hosts = new Recent<Host>(mostHosts);
-  /** Called when a Machine begins or ends to have open requests. */
-  readonly #loaded: (machine: string) => void;
+  readonly #power: () => Pick<Power, "loaded" | "wake">;
   /** Open requests and connections by Machine. */
   readonly #open = new Map<string, number>();
   /** Those that end by themselves. */
@@ -71,11 +69,11 @@ export class Targets {
   readonly #listening = new Map<string, boolean>();
   #turn = 0;
 
-  /** `loaded` is called when a Machine gets its first open request, and when it has none any more. */
-  constructor(context: Context, reach: Reach, loaded: (machine: string) => void) {
+  /** `power` starts Machines, and knows which of them have requests. */
+  constructor(context: ProxyContext, reach: Reach, power: () => Pick<Power, "loaded" | "wake">) {
     this.#context = context;
     this.#reach = reach;
-    this.#loaded = loaded;
+    this.#power = power;
   }
 
   /** Something in the store has changed. Requests that wait look again. */
@@ -112,6 +110,16 @@ export class Targets {
   /** Open requests and connections of a Machine. */
   openOf(machine: string): number {
     return this.#open.get(machine) ?? 0;
+  }
+
+  /** Machines with requests that end by themselves. */
+  withRequests(): Iterable<string> {
+    return this.#requests.keys();
+  }
+
+  /** Apps for whose Machines requests wait. */
+  awaited(): ReadonlySet<string> {
+    return new Set([...this.#waits].map(({ app }) => app));
   }
 
   /** Whether a request waits for a Machine of an App. */
@@ -199,7 +207,7 @@ export class Targets {
   #take(offer: Offer, endpoint: string, kind: Kind): Target {
     const { id, app } = offer.machine;
     add(this.#open, id, 1);
-    if (this.openOf(id) === 1) this.#loaded(id);
+    if (this.openOf(id) === 1) this.#power().loaded(id);
     if (kind !== "connection") add(this.#requests, id, 1);
     let isOpen = true;
     const release = (): void => {
@@ -211,7 +219,7 @@ export class Targets {
         for (const resolve of this.#drains.get(id) ?? []) resolve();
         this.#drains.delete(id);
       }
-      if (!this.#open.has(id)) this.#loaded(id);
+      if (!this.#open.has(id)) this.#power().loaded(id);
       // One may wait because all were at their limit.
       for (const wait of this.#waits) if (wait.app === app) wait.wake();
     };
@@ -255,25 +263,8 @@ export class Targets {
   /** Starts a Machine that sleeps and may be started by a request. */
   #wakeOne(offers: readonly Offer[]): boolean {
     if (offers.some(({ machine }) => machine.state === "starting")) return true;
-    const found = offers.find(
-      ({ machine, service }) => service.autostart === true && machine.cordoned === 0 && asleep.includes(machine.state),
-    );
-    if (!found) return false;
-    const { id } = found.machine;
-    this.#context.store
-      .write(() => {
-        const machine = findMachine(this.#context, id);
-        if (machine && asleep.includes(machine.state))
-          operate(this.#context, machine, "start", {
-            type: "start",
-            source: "flyd",
-            changes: { launch: 1, restarts: 0 },
-          });
-      })
-      .catch((error: unknown) =>
-        this.#context.log.error({ err: error, machine: id }, "a Machine could not be started"),
-      );
-    return true;
+    const found = offers.find(({ machine, service }) => service.autostart === true && isAsleep(machine));
+    return found !== undefined && this.#power().wake(found.machine.id);
   }
 
   /** Resolves at the next change, when the time is over, or when the client has gone. */
@@ -294,7 +285,7 @@ export class Targets {
 }
 
 /** Whether a Machine is about to take requests: it is being started, will be restarted, or its checks have not run yet. */
-const isUnderway = ({ timers }: Context, offer: Offer): boolean => {
+const isUnderway = ({ timers }: ProxyContext, offer: Offer): boolean => {
   const { id, state } = offer.machine;
   if (state === "stopped") return timers.pending(id, "machine.retry");
   // A request starts it again when it has ended.

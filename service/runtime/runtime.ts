@@ -15,6 +15,8 @@ export interface Reach {
   endpoint(machine: string, port: number): string | undefined;
   /** Resolves with true once a program listens there, with false if the Machine no longer runs. */
   listens(machine: string, port: number): Promise<boolean>;
+  /** Whether requests also reach Machines by ways of the engine itself, which the service does not see. */
+  readonly hasOtherWays?: boolean;
 }
 
 /** A Machine as a runtime sees it. */

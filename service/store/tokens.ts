@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { isSame } from "../crypto/isSame.ts";
 import type { AppRow, OrgRow } from "./rows.ts";
 import type { Store } from "./database.ts";
-import type { Role } from "./roles.ts";
+import { proxyRole, type TokenRole } from "./roles.ts";
 
 /** What of its organization a token is for. Without Apps and without a network, it is for all of it. */
 export interface Scope {
@@ -23,7 +23,7 @@ export interface Bearer extends Scope {
   readonly slug: string;
   /** Owner of its leases. */
   readonly owner: string;
-  readonly role: Role;
+  readonly role: TokenRole;
   readonly expiresAt: number | null;
 }
 
@@ -36,7 +36,7 @@ export interface ListedToken {
   /** Names of the only Apps, as a JSON array; null for all. */
   readonly apps: string | null;
   readonly network: string | null;
-  readonly role: Role;
+  readonly role: TokenRole;
   /** Id of the trust that it was given by; null for others. */
   readonly trust: string | null;
   readonly created_at: number;
@@ -54,7 +54,7 @@ export interface Grant {
   /** The only network. */
   readonly network?: string | undefined;
   /** By default `own`, and `deploy` for some Apps or a network. */
-  readonly role?: Role | undefined;
+  readonly role?: TokenRole | undefined;
   /** Id of the trust that gives it. */
   readonly trust?: string | undefined;
   readonly expiresAt: number | null;
@@ -140,8 +140,14 @@ export function addToken(store: Pick<Access, "get" | "insert">, token: string, g
 export const operatorOrg = "personal";
 
 /** Whether a token may do what concerns all organizations, such as reading metrics. */
-export const isOperator = ({ slug, apps }: Pick<Bearer, "slug" | "apps">): boolean =>
-  slug === operatorOrg && apps === null;
+export const isOperator = (bearer: Pick<Bearer, "slug" | "apps" | "role">): boolean =>
+  isOfOperator(bearer) && bearer.role !== proxyRole;
+
+/** Whether a token is that of a proxy that is a process of its own. Such a proxy has all organizations, so only the operator gives one. */
+export const isProxy = (bearer: Pick<Bearer, "slug" | "apps" | "role">): boolean =>
+  isOfOperator(bearer) && bearer.role === proxyRole;
+
+const isOfOperator = ({ slug, apps }: Pick<Bearer, "slug" | "apps">): boolean => slug === operatorOrg && apps === null;
 
 /** Whether a token that is for some Apps still has one: they are removed in parts. */
 const hasApp = `(t.of_apps = 0 OR EXISTS

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { contract, type OperationWithBody } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
-import { hasRole } from "../../service/store/roles.ts";
+import { hasRole, type TokenRole } from "../../service/store/roles.ts";
 import { requestExamples } from "../../service/openapi/examples.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { ofAdminRoutes, ofOperations, ofRoutes, ofValues, putsByName, roleOf, type Decision } from "./decisions.ts";
@@ -41,6 +41,7 @@ const queries: Readonly<Record<string, string>> = {
   "machines.wait": "?timeout=1",
   "GET /console/events": "?topics=org,requests,faults",
   "GET /console/api/search": "?q=shop",
+  "GET /local/proxy/feed": "?replica=one",
 };
 
 /** A request for an operation or a route. */
@@ -83,6 +84,7 @@ const place = { database: "fly-db", user: "canary-acme" };
 
 /** Bodies of the routes that need one. */
 const bodiesOfRoutes: Readonly<Record<string, unknown>> = {
+  "POST /local/proxy/report": { replica: "one", run: "none", at: 0, busy: [], draining: [], awaited: [] },
   "POST /console/api/faults": { operation: "apps.get", status: 500, times: 1 },
   "POST /console/api/clusters/:cluster_id/tables": place,
   "POST /console/api/clusters/:cluster_id/query": { ...place, sql: "SELECT 1" },
@@ -122,9 +124,12 @@ function isAllowed({ owns, effects, role, refusal, onlyGets }: Sender, { name, d
   if (owner === "any page") return true;
   if (owner === "anyone") return refusal !== 403;
   const needed = decision === ofValues ? "own" : roleOf(name, decision);
-  if (role !== undefined && !hasRole(role, needed)) return false;
+  if (role !== undefined && !mayAs(role, needed)) return false;
   return owns.includes(owner) && effects.includes(effect) && (!onlyGets || reads.has(method));
 }
+
+const mayAs = (role: TokenRole, needed: TokenRole): boolean =>
+  needed === "proxy" ? role === "proxy" : hasRole(role, needed);
 
 const reads: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 

@@ -1,7 +1,7 @@
 // Who may use what: a decision for every operation of the contract and for every other route, written by hand. A new operation
 // does not compile without a decision; a new route without one fails test/attacks/authorization.test.ts.
 import type { OperationId } from "../../api/index.ts";
-import type { Role } from "../../service/store/roles.ts";
+import type { Role, TokenRole } from "../../service/store/roles.ts";
 
 /** Whom something belongs to. */
 export type Owner =
@@ -17,6 +17,8 @@ export type Owner =
   | "organization"
   /** Tokens of the first organization, as a whole. */
   | "operator"
+  /** Tokens of proxies that are processes of their own. */
+  | "proxy"
   /** A session that was opened with a code of this computer, while there is an admin listener. */
   | "operator's session"
   /** The token of the admin listener. */
@@ -115,6 +117,8 @@ const routes: Readonly<Record<string, readonly string[]>> = {
     "POST /console/api/apps/:app_name/secrets/:secret_name/reveal",
   ],
   "operator read": ["GET /metrics"],
+  "proxy read": ["GET /local/proxy/feed", "POST /local/proxy/report"],
+  "proxy operate": ["POST /local/proxy/machines/:machine_id/start"],
   "operator's session read": ["POST /console/api/faults", "DELETE /console/api/faults/:id"],
 };
 
@@ -160,7 +164,8 @@ const otherRoles: Readonly<Record<Exclude<Role, "read">, readonly string[]>> = {
 };
 
 /** The role that an operation or a route needs: `read` for what only reads, `deploy` for the rest, with these exceptions. */
-export function roleOf(name: string, { effect }: Decision): Role {
+export function roleOf(name: string, { owner, effect }: Decision): TokenRole {
+  if (owner === "proxy") return "proxy";
   for (const [role, names] of Object.entries(otherRoles)) if (names.includes(name)) return role as Role;
   return effect === "read" ? "read" : "deploy";
 }

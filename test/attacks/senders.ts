@@ -1,6 +1,6 @@
 // Everyone who may send a request to the service: each kind of token and session, and those that are no longer valid.
 import { request as httpRequest } from "node:http";
-import type { Role } from "../../service/store/roles.ts";
+import type { TokenRole } from "../../service/store/roles.ts";
 import { addToken, revokeTokens, type Grant } from "../../service/store/tokens.ts";
 import { sessionOf as cookieAndKey, signIn } from "../service/console/browser.ts";
 import { withApp } from "../service/client.ts";
@@ -17,7 +17,7 @@ export interface Sender {
   readonly owns: readonly Owner[];
   readonly effects: readonly Effect[];
   /** The role of its token, if it is not that of the effects. */
-  readonly role?: Role;
+  readonly role?: TokenRole;
   /** The status of what it may not use, if it is always the same. */
   readonly refusal?: 401 | 403;
   /** Whether it may use nothing but GET. */
@@ -118,6 +118,18 @@ export const senders: Readonly<Record<string, Sender>> = {
     headers: token({ slug: "personal", role: "read" }),
     ...operator,
     ...reads,
+  },
+  "a token of a proxy": {
+    headers: token({ slug: "personal", role: "proxy" }),
+    ...{ owns: ["proxy"], sees: [], role: "proxy", ...all },
+  },
+  "a token of a proxy in another organization": {
+    headers: token({ role: "proxy" }),
+    ...{ owns: [], sees: [], role: "proxy", ...all },
+  },
+  "an App token of a proxy": {
+    headers: token({ slug: "personal", app: "web", role: "proxy" }),
+    ...{ owns: [], sees: [], role: "proxy", ...all },
   },
   "an App token of the operator": {
     headers: token({ slug: "personal", app: "web" }),

@@ -14,10 +14,13 @@ export class Reached implements Reach {
   readonly #reports: Reports;
   readonly #published = new Map<string, Published>();
   readonly #checkers = new Map<string, Checker>();
+  readonly hasOtherWays: boolean;
 
-  constructor(host: RuntimeHost, reports: Reports) {
+  /** `hasOtherWays`: {@link Reach.hasOtherWays}. */
+  constructor(host: RuntimeHost, reports: Reports, hasOtherWays: boolean) {
     this.#host = host;
     this.#reports = reports;
+    this.hasOtherWays = hasOtherWays;
   }
 
   endpoint(machine: string, port: number): string | undefined {

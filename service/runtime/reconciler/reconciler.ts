@@ -83,7 +83,7 @@ export class Reconciler<I extends Instance> implements Runtime {
     this.challengeRoutes = driver.challengeRoutes;
     this.issuer = driver.issuer;
     this.terminal = driver.terminal?.bind(driver);
-    this.reach = new Reached(host, reports);
+    this.reach = new Reached(host, reports, driver.routes !== undefined);
     this.#stops = new Stops(host, reports, driver);
     this.#volumes = new Volumes(host, reports, driver);
     this.archives = this.#volumes.archives;

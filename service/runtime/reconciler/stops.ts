@@ -52,10 +52,10 @@ export class Stops<I extends Instance> {
   /** Whether a Machine may still have requests. The step is repeated when they have ended, or when the time is over. */
   isDraining(id: string, timeoutMs: number): boolean {
     const { routes } = this.#driver;
-    if (routes) {
-      const left = routes.drainMs(id);
-      if (left > 0) this.#reports.lookLater(id, left);
-      return left > 0;
+    const left = routes?.drainMs(id) ?? 0;
+    if (left > 0) {
+      this.#reports.lookLater(id, left);
+      return true;
     }
     const begun = this.#drains.get(id);
     if (begun) return !begun.isOver;
