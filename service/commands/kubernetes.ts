@@ -3,8 +3,9 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { chart } from "../local/kubernetesChart.ts";
-import { manifest, type ClusterSecret, type Members } from "../local/kubernetesManifest.ts";
+import { manifest, type ClusterSecret, type Members, type Proxies } from "../local/kubernetesManifest.ts";
 import { Problem } from "../local/problem.ts";
+import { rawOf } from "../local/rawPort.ts";
 import { print } from "./print.ts";
 
 interface Flags {
@@ -19,6 +20,9 @@ interface Flags {
   readonly replicas?: number;
   readonly storeSecret?: string;
   readonly postgres?: "cnpg";
+  readonly proxy?: true;
+  readonly proxyReplicas?: number;
+  readonly proxyTcp?: string[];
 }
 
 function membersOf({ replicas, storeSecret }: Flags): { readonly members?: Members } {
@@ -27,6 +31,14 @@ function membersOf({ replicas, storeSecret }: Flags): { readonly members?: Membe
   throw new Problem(
     "--replicas needs --store-secret, the Secret with the URL and the key of the database that the members share",
   );
+}
+
+/** The proxies, if there are any. Throws a Problem for options that need them. */
+function proxiesOf({ proxy, proxyReplicas, proxyTcp = [] }: Flags): { readonly proxies?: Proxies } {
+  if (proxy) return { proxies: { replicas: proxyReplicas ?? 2, tcp: proxyTcp.map(rawOf) } };
+  const given = proxyReplicas === undefined ? (proxyTcp.length > 0 ? "--proxy-tcp" : undefined) : "--proxy-replicas";
+  if (given !== undefined) throw new Problem(`${given} needs --proxy, which adds proxies of their own`);
+  return {};
 }
 
 function countOf(text: string): number {
@@ -86,9 +98,17 @@ export function addKubernetes(program: Command): void {
       ).conflicts(["storage", "storageClass"]),
     )
     .option("--replicas <count>", "number of members, with --store-secret (default: 3)", countOf)
+    .addOption(
+      new Option("--proxy", "proxies of their own instead of Ingresses, which start and stop Machines").conflicts(
+        "ingressClass",
+      ),
+    )
+    .option("--proxy-replicas <count>", "number of proxies, with --proxy (default: 2)", countOf)
+    .option("--proxy-tcp <ports...>", "raw ports of Apps, such as db:5432, with --proxy (default: none)")
     .action(({ kubeconfigSecret: clusters = [], postgres, ...options }: Flags) => {
       const hasPostgres = postgres === "cnpg";
-      for (const object of manifest({ ...options, clusters, hasPostgres, ...membersOf(options) }))
+      const particulars = { clusters, hasPostgres, ...membersOf(options), ...proxiesOf(options) };
+      for (const object of manifest({ ...options, ...particulars }))
         print(`---\n${JSON.stringify(object, undefined, 2)}`);
     });
   command

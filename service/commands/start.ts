@@ -172,7 +172,7 @@ export function startOptions(): Option[] {
     ).argParser(names),
     new Option(
       "--ingress-class <name>",
-      "class of the Ingresses for hostnames, with --runtime kubernetes (default: that of the cluster)",
+      "class of the Ingresses for hostnames, or none for no Ingresses, with --runtime kubernetes (default: that of the cluster)",
     ),
     new Option(
       "--registries <names...>",

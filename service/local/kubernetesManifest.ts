@@ -2,6 +2,8 @@
 // the Kubernetes runtime needs.
 import { certificateNamespace } from "../runtime/kubernetes/names.ts";
 
+import type { RawPlace } from "../proxy/rawPlace.ts";
+
 const name = "machines-service";
 const port = 4280;
 const labels = { "app.kubernetes.io/name": name };
@@ -25,6 +27,15 @@ export interface ManifestOptions {
   readonly clusterIssuer?: string;
   /** Several members instead of one process with a volume. */
   readonly members?: Members;
+  /** Proxies of their own instead of Ingresses. */
+  readonly proxies?: Proxies;
+}
+
+/** The proxies of a service. */
+export interface Proxies {
+  readonly replicas: number;
+  /** Raw ports of Apps. */
+  readonly tcp: readonly RawPlace[];
 }
 
 /** A region, and the Secret whose key `kubeconfig` has the configuration of its cluster. */
@@ -120,6 +131,7 @@ export function parts(options: ManifestOptions): readonly object[] {
       spec: { selector: labels, ports: [{ name: "http", port, targetPort: "http" }] },
     },
     ...(members ? runMembers(options, members, metadata) : [runAlone(options, metadata)]),
+    ...(options.proxies ? runProxies(options, options.proxies) : []),
   ];
 }
 
@@ -181,9 +193,6 @@ function runAlone({ storage, storageClass, ...options }: ManifestOptions, metada
  * node is lost is replaced at once, which a StatefulSet does only after the node has come back or was removed.
  */
 function runMembers(options: ManifestOptions, { replicas, secret }: Members, metadata: object): readonly object[] {
-  const spread = (topologyKey: string) => ({
-    ...{ maxSkew: 1, topologyKey, whenUnsatisfiable: "ScheduleAnyway", labelSelector: { matchLabels: labels } },
-  });
   const pod = podOf(options, {
     args: [
       ["--key-file", "/store/key"],
@@ -199,8 +208,8 @@ function runMembers(options: ManifestOptions, { replicas, secret }: Members, met
       { name: "data", emptyDir: {} },
       { name: "key", secret: { secretName: secret, items: [{ key: "key", path: "key" }], defaultMode: 0o440 } },
     ],
-    // Clients need a moment to notice that a Pod ends: until then it answers them, and only then it hands over.
-    container: { lifecycle: { preStop: { exec: { command: ["node", "-e", "setTimeout(() => {}, 3000)"] } } } },
+    // Until then it answers, and only then it hands over.
+    container: { lifecycle: noticed(3000) },
   });
   return [
     {
@@ -216,7 +225,7 @@ function runMembers(options: ManifestOptions, { replicas, secret }: Members, met
           metadata: { labels },
           spec: {
             ...pod,
-            topologySpreadConstraints: [spread("kubernetes.io/hostname"), spread("topology.kubernetes.io/zone")],
+            topologySpreadConstraints: spreadOver(labels),
           },
         },
       },
@@ -226,6 +235,101 @@ function runMembers(options: ManifestOptions, { replicas, secret }: Members, met
       kind: "PodDisruptionBudget",
       metadata,
       spec: { maxUnavailable: 1, selector: { matchLabels: labels } },
+    },
+  ];
+}
+
+/** Pods of these labels are on different nodes and in different zones, if there are several. */
+const spreadOver = (matchLabels: object): readonly object[] =>
+  ["kubernetes.io/hostname", "topology.kubernetes.io/zone"].map((topologyKey) => ({
+    ...{ maxSkew: 1, topologyKey, whenUnsatisfiable: "ScheduleAnyway", labelSelector: { matchLabels } },
+  }));
+
+/** Clients need a moment to notice that a Pod ends. */
+const noticed = (ms: number): object => ({
+  preStop: { exec: { command: ["node", "-e", `setTimeout(() => {}, ${ms})`] } },
+});
+
+const proxyName = `${name}-proxy`;
+const proxyLabels = { "app.kubernetes.io/name": proxyName };
+const healthPort = 4284;
+
+/**
+ * Proxies of their own. They have no rights in the cluster, and a token that is only for them. Ports below 1024 are those of the Service:
+ * a container whose user is not root cannot have them.
+ */
+function runProxies({ image, namespace }: ManifestOptions, { replicas, tcp }: Proxies): readonly object[] {
+  const metadata = { name: proxyName, namespace, labels: proxyLabels };
+  const raw = tcp.map(({ app, port: of, at }, i) => ({
+    argument: `${app}:${of}=${firstRaw + i}`,
+    port: { name: `tcp-${at}`, containerPort: firstRaw + i },
+    at,
+  }));
+  const web = [
+    { port: { name: "http", containerPort: 8080 }, at: 80 },
+    { port: { name: "https", containerPort: 8443 }, at: 443 },
+  ];
+  const container = {
+    name: proxyName,
+    image,
+    command: ["machines-service", "proxy"],
+    args: [
+      ...["--service", `http://${name}:${port}`, "--token-file", "/token/token"],
+      ...["--http", "8080", "--https", "8443", "--health", `0.0.0.0:${healthPort}`, "--drain", "25"],
+      ...(raw.length > 0 ? ["--tcp", ...raw.map(({ argument }) => argument)] : []),
+    ],
+    ports: [...[...web, ...raw].map((one) => one.port), { name: "health", containerPort: healthPort }],
+    livenessProbe: { httpGet: { path: "/healthz", port: "health" } },
+    // It is ready once it knows what the service has, and stays so while the service cannot be reached.
+    readinessProbe: { httpGet: { path: "/readyz", port: "health" }, periodSeconds: 2 },
+    lifecycle: noticed(5000),
+    resources: { requests: { cpu: "250m", memory: "256Mi" }, limits: { memory: "1Gi" } },
+    securityContext: confined,
+    volumeMounts: [
+      { name: "token", mountPath: "/token", readOnly: true },
+      { name: "temporary", mountPath: "/tmp" },
+    ],
+  };
+  const spec = {
+    automountServiceAccountToken: false,
+    // The moment to notice, the drain, and some more.
+    terminationGracePeriodSeconds: 40,
+    securityContext: asUser,
+    topologySpreadConstraints: spreadOver(proxyLabels),
+    containers: [container],
+    volumes: [
+      { name: "token", secret: { secretName: proxyName, defaultMode: 0o440 } },
+      { name: "temporary", emptyDir: {} },
+    ],
+  };
+  return [
+    {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata,
+      spec: {
+        replicas,
+        selector: { matchLabels: proxyLabels },
+        // A new one is ready before an old one ends.
+        strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+        template: { metadata: { labels: proxyLabels }, spec },
+      },
+    },
+    {
+      apiVersion: "policy/v1",
+      kind: "PodDisruptionBudget",
+      metadata,
+      spec: { maxUnavailable: 1, selector: { matchLabels: proxyLabels } },
+    },
+    {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata,
+      spec: {
+        type: "LoadBalancer",
+        selector: proxyLabels,
+        ports: [...web, ...raw].map((one) => ({ name: one.port.name, port: one.at, targetPort: one.port.name })),
+      },
     },
   ];
 }
@@ -240,22 +344,37 @@ interface Particulars {
   readonly container: object;
 }
 
+/** The user of all containers. */
+const asUser = {
+  runAsNonRoot: true,
+  runAsUser: 1000,
+  runAsGroup: 1000,
+  fsGroup: 1000,
+  seccompProfile: { type: "RuntimeDefault" },
+};
+
+const confined = {
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  capabilities: { drop: ["ALL"] },
+};
+
+/** The first port of containers for raw ports of Apps. */
+const firstRaw = 20_000;
+
+type PodOptions = Omit<ManifestOptions, "storage">;
+
 function podOf(
-  { image, ingressClass, acme, clusterIssuer, clusters = [], hasPostgres = false }: Omit<ManifestOptions, "storage">,
+  { image, ingressClass: wanted, acme, clusterIssuer, clusters = [], hasPostgres = false, proxies }: PodOptions,
   more: Particulars,
 ): object {
+  const ingressClass = proxies ? "none" : wanted;
   const secrets = [...new Set(clusters.map(({ secret }) => secret))];
   return {
     serviceAccountName: name,
     // A service ends within five seconds; a hand-over takes one more.
     terminationGracePeriodSeconds: 30,
-    securityContext: {
-      runAsNonRoot: true,
-      runAsUser: 1000,
-      runAsGroup: 1000,
-      fsGroup: 1000,
-      seccompProfile: { type: "RuntimeDefault" },
-    },
+    securityContext: asUser,
     containers: [
       {
         name,
@@ -282,11 +401,7 @@ function podOf(
         readinessProbe: { httpGet: { path: "/readyz", port: "http" }, periodSeconds: 2 },
         ...more.container,
         resources: { requests: { cpu: "500m", memory: "512Mi" }, limits: { memory: "2Gi" } },
-        securityContext: {
-          allowPrivilegeEscalation: false,
-          readOnlyRootFilesystem: true,
-          capabilities: { drop: ["ALL"] },
-        },
+        securityContext: confined,
         volumeMounts: [
           { name: "data", mountPath: "/data" },
           { name: "temporary", mountPath: "/tmp" },

@@ -43,7 +43,7 @@ export interface LocalOptions {
   readonly runtime?: RuntimeName;
   /** With `kubernetes`: the clusters of regions, each as `REGION=FILE`. Default: the cluster of `KUBECONFIG` has all regions. */
   readonly kubeconfig?: readonly string[];
-  /** With `kubernetes`: the class of Ingresses. Default: that of the cluster. */
+  /** With `kubernetes`: the class of Ingresses, or `none` for no Ingresses. Default: that of the cluster. */
   readonly ingressClass?: string;
   /** With `docker`: registries that images may come from; `public`, the default, means all that are on the internet. */
   readonly registries?: readonly string[];

@@ -6,7 +6,8 @@ import { labelBelow } from "../lifecycle/hostnames.ts";
 import { Followed } from "../proxy/followed.ts";
 import { proxyLimits } from "../proxy/limits.ts";
 import type { Names, Served } from "../proxy/ownNames.ts";
-import { Proxy, type ProxyPorts, type RawPlace } from "../proxy/proxy.ts";
+import { Proxy, type ProxyPorts } from "../proxy/proxy.ts";
+import type { RawPlace } from "../proxy/rawPlace.ts";
 import { ServiceLink } from "../proxy/serviceLink.ts";
 import { LocalAuthority } from "../runtime/localAuthority.ts";
 import { Networks } from "../runtime/networks.ts";
@@ -17,6 +18,7 @@ import { Log } from "./log.ts";
 import type { LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
 import { drainOf, portOf, proxyOf } from "./proxyOptions.ts";
+import { rawOf } from "./rawPort.ts";
 import { nameOf, openProxy, trustedOf } from "./reached.ts";
 import { onSignal } from "./running.ts";
 
@@ -96,17 +98,6 @@ function planOf(options: OwnProxyOptions): Plan {
     drainMs: drainOf(options.drain ?? "25"),
     health: options.health === undefined ? undefined : parseListen(options.health, "--health"),
   };
-}
-
-/** A raw port that other computers reach. */
-function rawOf(text: string): RawPlace {
-  const [, app, first, second = first] = /^([a-z\d][a-z\d-]*):(\d{1,5})(?:=(\d{1,5}))?$/.exec(text) ?? [];
-  const [port, at] = [Number(first), Number(second)];
-  if (app === undefined || [port, at].some((one) => one < 1 || one > 65_535))
-    throw new Problem(
-      `--tcp takes the name of an App and a port such as db:5432 or db:5432=15432, got ${JSON.stringify(text)}`,
-    );
-  return { app, port, at };
 }
 
 /** Runs a proxy until SIGINT or SIGTERM. It is returned once it knows what the service has, and accepts connections. */

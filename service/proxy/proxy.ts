@@ -29,6 +29,7 @@ import { withProofs } from "./proofs.ts";
 import { isWebSocket } from "./malformed.ts";
 import { Recent } from "../store/recent.ts";
 import { hostOf, portPart, type PublicPort } from "./routes.ts";
+import type { RawPlace } from "./rawPlace.ts";
 import { accept, allowsVersion, passOn, versionsOf, type Certificate, type Listener } from "./tcp.ts";
 import { Targets } from "./targets.ts";
 import { Traffic } from "./traffic.ts";
@@ -40,16 +41,6 @@ const mostServed = 500;
 
 /** The ports at which a proxy listens. */
 export type ProxyPorts = Readonly<Record<Scheme, number>>;
-
-/** A raw port of an App, and where other computers reach it. */
-export interface RawPlace {
-  /** Name of the App. */
-  readonly app: string;
-  /** The public port in its configuration. */
-  readonly port: number;
-  /** The port at the public addresses. */
-  readonly at: number;
-}
 
 /** What differs between the proxy in a service and one that is a process of its own. */
 export interface ProxyParts {

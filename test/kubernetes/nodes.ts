@@ -5,6 +5,7 @@ import { nodePrograms, startNode } from "../../tools/setup/kubernetesNode.mjs";
 import { image, nextImage } from "../runtime/image.ts";
 import { archiveOfImage, configOfImage } from "../runtime/imageArchive.ts";
 import { archiveOfShells, hasShells } from "../runtime/shellFiles.ts";
+import { archiveOfService, configOfService, serviceImage } from "./serviceImage.ts";
 
 /** The regions that have nodes. */
 export const regions = ["ams", "iad", "sin", "syd", "gru"] as const;
@@ -41,6 +42,7 @@ export async function addRealNode(
   const node = await startNode(cluster, { found, name, labels: { [regionLabel]: region }, featureGates, disks });
   const archive = await archiveOfImage();
   for (const each of [image, nextImage]) await node.importImage(each, archive, configOfImage(each));
+  await node.importImage(serviceImage, await archiveOfService(), configOfService);
   if (hasShells)
     await node.importImage(shellsOnNode, await archiveOfShells(), {
       ...{ Cmd: ["/bin/sleep", "1000000"], Env: ["PATH=/bin"], WorkingDir: "/work" },

@@ -4,6 +4,7 @@ import type {
   V1ClusterRole,
   V1Deployment,
   V1PodDisruptionBudget,
+  V1Service,
   V1StatefulSet,
 } from "@kubernetes/client-node";
 import { expect, test } from "vitest";
@@ -111,4 +112,43 @@ test("members need a database, and have no volume to choose", async () => {
   expect([alone.code, alone.err]).toEqual([1, expect.stringContaining("--replicas needs --store-secret")]);
   const both = await print("--store-secret", "store", "--storage", "1Gi");
   expect([both.code, both.err]).toEqual([1, expect.stringContaining("--storage")]);
+});
+
+test("proxies are a Deployment without rights, and take the place of Ingresses", async () => {
+  const { out } = await print("--proxy", "--proxy-replicas", "3", "--proxy-tcp", "db:5432", "cache:6379=16379");
+  const all = out
+    .split("---\n")
+    .slice(1)
+    .map((text) => JSON.parse(text) as KubernetesObject & V1Deployment & V1Service);
+  const [service, ...proxies] = all.slice(-4);
+  expect(service?.spec?.template?.spec?.containers[0]?.args?.slice(-2)).toEqual(["--ingress-class", "none"]);
+  expect(proxies.map(({ kind, metadata }) => `${kind} ${metadata?.name}`)).toEqual([
+    ...["Deployment", "PodDisruptionBudget", "Service"].map((kind) => `${kind} machines-service-proxy`),
+  ]);
+  const [deployment, budget, balancer] = proxies;
+  expect(deployment?.spec?.replicas).toBe(3);
+  const pod = deployment?.spec?.template.spec;
+  expect([pod?.automountServiceAccountToken, pod?.serviceAccountName]).toEqual([false, undefined]);
+  expect(pod?.containers[0]?.args?.slice(-3)).toEqual(["--tcp", "db:5432=20000", "cache:6379=20001"]);
+  expect(budget?.spec).toMatchObject({ maxUnavailable: 1 });
+  expect(balancer?.spec?.type).toBe("LoadBalancer");
+  expect(balancer?.spec?.ports).toEqual([
+    { name: "http", port: 80, targetPort: "http" },
+    { name: "https", port: 443, targetPort: "https" },
+    { name: "tcp-5432", port: 5432, targetPort: "tcp-5432" },
+    { name: "tcp-16379", port: 16_379, targetPort: "tcp-16379" },
+  ]);
+  // The Service of the API does not lead to them.
+  const api = all.find(({ kind, metadata }) => kind === "Service" && metadata?.name === "machines-service");
+  expect(api?.spec?.selector).not.toEqual(deployment?.spec?.selector?.matchLabels);
+});
+
+test.each([
+  [["--proxy-replicas", "2"], "--proxy-replicas needs --proxy"],
+  [["--proxy-tcp", "db:5432"], "--proxy-tcp needs --proxy"],
+  [["--proxy", "--proxy-tcp", "5432"], 'got "5432"'],
+  [["--proxy", "--ingress-class", "public"], "--ingress-class"],
+])("options of proxies are checked: %j", async (more, problem) => {
+  const { code, err } = await print(...more);
+  expect([code, err]).toEqual([1, expect.stringContaining(problem)]);
 });

@@ -61,7 +61,7 @@ export const reportsOf = ({ bodies }: Pick<TestService, "bodies">): readonly Rep
 type Reported = Report & { readonly replica: string };
 
 /** A way to a service that can be closed: connections break, and new ones are refused. */
-export async function wayTo(url: string) {
+export async function wayTo(url: string, host = "127.0.0.1") {
   const { hostname, port } = new URL(url);
   const sockets = new Set<Socket>();
   /** The first line of each connection that began with a request. */
@@ -76,7 +76,7 @@ export async function wayTo(url: string) {
     socket.pipe(there).pipe(socket);
   });
   const open = async (at: number): Promise<number> => {
-    server.listen(at, "127.0.0.1");
+    server.listen(at, host);
     await once(server, "listening");
     return (server.address() as AddressInfo).port;
   };
@@ -86,7 +86,7 @@ export async function wayTo(url: string) {
     for (const socket of sockets) socket.destroy();
   };
   afterThisTest(close);
-  return { url: `http://127.0.0.1:${own}`, asked, close, open: () => open(own) };
+  return { url: `http://${host}:${own}`, asked, close, open: () => open(own) };
 }
 
 let count = 0;

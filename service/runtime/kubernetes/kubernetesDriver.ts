@@ -62,7 +62,7 @@ export interface KubernetesOptions {
   readonly placementMs?: number;
   /** Milliseconds between the withdrawal of a Machine from requests and its stop signal. Default: three seconds. */
   readonly drainMs?: number;
-  /** Class of the Ingresses. Default: that of the cluster. */
+  /** Class of the Ingresses, or `none` for no Ingresses. Default: that of the cluster. */
   readonly ingressClass?: string | undefined;
   /** The region that all nodes of the cluster are in. Default: each node has the label of its region. */
   readonly onlyRegion?: string | undefined;

@@ -51,6 +51,9 @@ const offerOf = ({ addressType, endpoints, ports }: V1EndpointSlice) => ({
   ports: ports?.map(({ name, port, protocol }) => ({ name, port, protocol })),
 });
 
+/** The class of those who want no Ingress, because proxies of their own serve the hostnames. */
+const noIngress = "none";
+
 /** How a cluster routes. */
 export interface RoutesOptions {
   readonly ingressClass: string | undefined;
@@ -240,7 +243,7 @@ export class Routes implements OwnRoutes<PodOf> {
   async #route(app: AppSubject, metadata: Metadata, ports: readonly PublicPort[]): Promise<void> {
     const { name, namespace } = metadata;
     const web = ports.find(({ port, isHttp }) => isHttp && port === 443) ?? ports.find(({ isHttp }) => isHttp);
-    const certificates = web ? app.certificates : [];
+    const certificates = web && this.#options.ingressClass !== noIngress ? app.certificates : [];
     const before = this.#ingresses.get(name, namespace);
     if (!web || certificates.length === 0) {
       if (before) await this.#removeIngress(before);
