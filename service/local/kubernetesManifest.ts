@@ -386,7 +386,8 @@ function podOf(
           ["--listen", `0.0.0.0:${port}`, "--allow-remote"],
           ...more.args,
           ...(ingressClass === undefined ? [] : [["--ingress-class", ingressClass]]),
-          ...(acme === undefined ? [] : [["--acme", acme, "--acme-address", `${name}:${port}`]]),
+          // Proxies ask the service by themselves.
+          ...(acme === undefined ? [] : [["--acme", acme, ...(proxies ? [] : ["--acme-address", `${name}:${port}`])]]),
           ...(clusterIssuer === undefined
             ? []
             : [["--certificates", "cert-manager", "--cluster-issuer", clusterIssuer]]),

@@ -117,6 +117,7 @@ export async function serveProxy(options: OwnProxyOptions): Promise<RunningProxy
     trusted: plan.trusted && new Networks(plan.trusted),
     power: (targets) => link.powerFor(targets),
     names: () => namesOf(options, plan),
+    answerOf: (token) => link.answerOf(token),
   });
   app.get("/healthz", () => ({ status: "ok" }));
   app.get("/readyz", (_request, reply) => {

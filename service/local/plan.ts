@@ -280,13 +280,26 @@ async function acmeIssuer({ acme, runtime }: LocalOptions): Promise<IssuerFactor
 }
 
 /** Where a cluster reaches this service for the checks of an authority; undefined without one. */
-function challengeTargetOf({ acme, acmeAddress, runtime, tlsCert }: LocalOptions): ChallengeTarget | undefined {
+function challengeTargetOf({
+  acme,
+  acmeAddress,
+  runtime,
+  tlsCert,
+  ingressClass,
+}: LocalOptions): ChallengeTarget | undefined {
   if (acme === undefined || runtime !== "kubernetes") {
     if (acmeAddress !== undefined)
       throw new Problem(
         "--acme-address needs --acme and --runtime kubernetes: elsewhere the proxy answers the authority",
       );
     return undefined;
+  }
+  if (ingressClass === "none") {
+    if (acmeAddress !== undefined)
+      throw new Problem(
+        "--acme-address cannot be combined with --ingress-class none: the proxies answer the authority",
+      );
+    return "proxies";
   }
   if (acmeAddress === undefined)
     throw new Problem(

@@ -6,9 +6,9 @@ import { challengeFolder, type Challenges } from "../runtime/certificateIssuer.t
 
 const protocol = "acme-tls/1";
 
-/** The answer to a request that asks for a proof; undefined for all other requests. */
-export const answerFor = (challenges: Challenges | undefined, path: string): string | undefined =>
-  path.startsWith(challengeFolder) ? challenges?.answerOf(path.slice(challengeFolder.length)) : undefined;
+/** The token of a request that asks for a proof; undefined for all other requests. */
+export const tokenIn = (path: string): string | undefined =>
+  path.startsWith(challengeFolder) ? path.slice(challengeFolder.length) : undefined;
 
 /**
  * Accepts connections for a server of TLS. Those that ask for a proof get the certificate that proves it, and no other data.

@@ -52,6 +52,8 @@ export interface ProxyParts {
   readonly own?: OwnService | undefined;
   /** Networks of proxies in front of this one. */
   readonly trusted?: Networks | undefined;
+  /** Asks for the answer to a token of a certificate authority. Default: the issuer of the service has it. */
+  readonly answerOf?: (token: string) => Promise<string | undefined>;
 }
 
 /** Where a proxy listens besides the loopback address of this computer. */
@@ -81,6 +83,7 @@ export class Proxy {
   readonly #own: OwnService | undefined;
   readonly #trusted: Networks | undefined;
   readonly #names: Names;
+  readonly #answerOf: (token: string) => string | undefined | Promise<string | undefined>;
   readonly #servers: Server[] = [];
   readonly #entrances: Entrance[] = [];
   readonly #draining = new Draining();
@@ -104,9 +107,10 @@ export class Proxy {
     authority: LocalAuthority,
     folder: string | undefined,
     limits: ProxyLimits,
-    { own, trusted, power, names }: ProxyParts,
+    { own, trusted, power, names, answerOf }: ProxyParts,
   ) {
     this.#context = context;
+    this.#answerOf = answerOf ?? ((token) => context.issuer.challenges?.answerOf(token));
     this.#own = own;
     this.#trusted = trusted;
     this.traffic = new Traffic(({ app, status, took }) =>
@@ -149,7 +153,7 @@ export class Proxy {
       targets: this.#targets,
       traffic: this.traffic,
       ports: () => this.#ports,
-      challenges: this.#context.issuer.challenges,
+      answerOf: this.#answerOf,
       arrivalOf: (socket) => this.#addresses?.arrivalOf(socket),
       mostKept: this.#clients.limits.most,
       own: this.#ownAnswers(),

@@ -5,6 +5,7 @@ import { Agent, request as sendHttp, type ClientRequest, type IncomingMessage, t
 import { Agent as SecureAgent, request as sendHttps } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { configOf, findMachine } from "../lifecycle/machines.ts";
+import { challengeFolder } from "../runtime/certificateIssuer.ts";
 import { withResolvers } from "../withResolvers.ts";
 import { whenIdle } from "./autostop.ts";
 import type { FeedLine } from "./feedLines.ts";
@@ -97,6 +98,19 @@ export class ServiceLink {
       changed: () => {},
       close: () => this.close(),
     };
+  }
+
+  /** The answer of the service to the token of a certificate authority; undefined if it has none, or cannot be reached. */
+  async answerOf(token: string): Promise<string | undefined> {
+    if (!/^[\w-]{1,200}$/.test(token)) return undefined;
+    try {
+      let text = "";
+      const response = await this.#send("GET", challengeFolder + token, undefined, connectMs);
+      for await (const part of response.setEncoding("utf8") as AsyncIterable<string>) text += part;
+      return text;
+    } catch {
+      return undefined;
+    }
   }
 
   /** Follows the service until it is closed. */

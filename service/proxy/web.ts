@@ -11,8 +11,7 @@ import { codeOf } from "../runtime/errorCode.ts";
 import { KeptConnections } from "./agents.ts";
 import { BadAnswer, forward } from "./forward.ts";
 import { hasBody, malformed, pathOf } from "./malformed.ts";
-import type { Challenges } from "../runtime/certificateIssuer.ts";
-import { answerFor } from "./proofs.ts";
+import { tokenIn } from "./proofs.ts";
 import type { OwnService } from "./ownNames.ts";
 import { nameIn, portPart, type Host, type PublicPort } from "./routes.ts";
 import { Unavailable, type Kind, type Target, type Targets } from "./targets.ts";
@@ -39,7 +38,8 @@ export interface WebHost {
   readonly traffic: Traffic;
   /** The ports at which the proxy listens. */
   readonly ports: () => Readonly<Record<Scheme, number>>;
-  readonly challenges: Challenges | undefined;
+  /** The answer to the token of a certificate authority; undefined for unknown ones. */
+  answerOf(token: string): string | undefined | Promise<string | undefined>;
   /** How a connection came to an address of Apps; undefined for one to the proxy itself. */
   arrivalOf(socket: Socket): Arrival | undefined;
   /** What answers for the service itself, and its hostname. */
@@ -87,7 +87,8 @@ export class Web {
     if (problem) return answer(response, { ...problem, isLast: true });
     believeProxy(request, this.#host.trusted);
     const scheme = schemeOfClient(request);
-    const proof = at === "http" ? answerFor(this.#host.challenges, pathOf(request)) : undefined;
+    const token = at === "http" ? tokenIn(pathOf(request)) : undefined;
+    const proof = token === undefined ? undefined : await this.#host.answerOf(token);
     if (proof !== undefined) return answer(response, { status: 200, text: proof });
     const own = this.#ownFor(request);
     if (own && scheme === "https") return own.request(request, response);

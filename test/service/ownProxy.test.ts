@@ -346,3 +346,35 @@ test("a Machine ends once no proxy sends it requests", async () => {
   // Without a request, it is over when they know.
   await host?.drained(id);
 });
+
+test("a proxy asks the service for the answer to a certificate authority, and passes on nothing else of that path", async () => {
+  const app = await withReach({
+    runtime: (given) =>
+      Object.assign(new SimulatedRuntime(given), {
+        reach: { endpoint: () => undefined, listens: () => Promise.resolve(false) },
+        challengeRoutes: { open: () => Promise.resolve(() => {}) },
+      }),
+    issuer: () => ({
+      name: "https://ca.example/directory",
+      request() {},
+      challenges: {
+        answerOf: (token) => (token === "open-1" ? "open-1.thumbprint" : undefined),
+        proofOf: () => undefined,
+      },
+      close: () => Promise.resolve(),
+    }),
+  });
+  const way = await wayTo(app.url);
+  const proxy = await ownProxy(app, [], way.url);
+  const path = "/.well-known/acme-challenge/";
+  // The hostname needs not be known here yet.
+  const at = (token: string) => get(`http://127.0.0.1:${proxy.http}${path}${token}`, "shop.example.com");
+  expect(await at("open-1")).toMatchObject({ status: 200, text: "open-1.thumbprint\n" });
+  for (const other of ["other", "", "..%2f..%2fhealthz", "open-1/more"]) expect((await at(other)).status).toBe(404);
+  expect(way.asked.filter((line) => line.includes(path))).toEqual([
+    `GET ${path}open-1 HTTP/1.1`,
+    `GET ${path}other HTTP/1.1`,
+  ]);
+  way.close();
+  expect((await at("open-1")).status).toBe(404);
+});

@@ -346,6 +346,13 @@ test.each([
   ],
   [["--acme-address", "127.0.0.1:1"], "--acme-address needs --acme and --runtime kubernetes"],
   [
+    [
+      ...["--runtime", "kubernetes", "--acme", "https://ca.example/directory"],
+      ...["--ingress-class", "none", "--acme-address", "127.0.0.1:1"],
+    ],
+    "--acme-address cannot be combined with --ingress-class none: the proxies answer the authority",
+  ],
+  [
     ["--runtime", "kubernetes", "--acme", "https://ca.example/directory"],
     "--acme with --runtime kubernetes needs --acme-address, where the cluster reaches this service",
   ],

@@ -9,12 +9,18 @@ import { ofCluster, type Cluster } from "./cluster.ts";
 import { hashOf, kinds, labels, selectorOf } from "./names.ts";
 import { Watched } from "./watched.ts";
 
-/** Where the cluster reaches this service. */
-export interface ChallengeTarget {
+/** Where the cluster reaches this service; `proxies` if those answer an authority (proxy/serviceLink.ts). */
+export type ChallengeTarget = ChallengePlace | "proxies";
+
+/** An address of this service. */
+export interface ChallengePlace {
   /** A Service in the namespace of this service, or an IP address outside of the cluster. */
   readonly host: string;
   readonly port: number;
 }
+
+/** Proxies ask the service for each answer, so nothing has to be opened. */
+export const throughProxies: ChallengeRoutes = { open: () => Promise.resolve(() => {}) };
 
 interface Open {
   readonly hostname: string;
@@ -27,7 +33,7 @@ interface Open {
 export class Challenges implements ChallengeRoutes {
   readonly #cluster: Cluster;
   readonly #host: RuntimeHost;
-  readonly #target: ChallengeTarget | undefined;
+  readonly #target: ChallengePlace | undefined;
   readonly #ingressClass: string | undefined;
   readonly #ingresses: Watched<V1Ingress>;
   readonly #steps: Steps;
@@ -37,7 +43,7 @@ export class Challenges implements ChallengeRoutes {
   constructor(
     cluster: Cluster,
     host: RuntimeHost,
-    target: ChallengeTarget | undefined,
+    target: ChallengePlace | undefined,
     ingressClass: string | undefined,
   ) {
     this.#cluster = cluster;

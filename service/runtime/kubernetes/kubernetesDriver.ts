@@ -28,7 +28,7 @@ import type {
 import { stopRequest } from "../stopRequest.ts";
 import { Budgets } from "./budgets.ts";
 import { CertManager } from "./certManager.ts";
-import { Challenges, type ChallengeTarget } from "./challenges.ts";
+import { Challenges, throughProxies, type ChallengeTarget } from "./challenges.ts";
 import { allowing, clusterGone, isAnswered, ofCluster, type Cluster } from "./cluster.ts";
 import { runCommand } from "./exec.ts";
 import type { Lease } from "./lease.ts";
@@ -156,8 +156,9 @@ export class KubernetesDriver implements Driver<PodOf> {
       machineChanged: (machine) => this.#budgets.machineChanged(machine),
     });
     // Also without a target: an earlier run may have left some.
-    this.#challenges = new Challenges(cluster, host, challengeTarget, ingressClass);
-    this.challengeRoutes = challengeTarget && this.#challenges;
+    const place = challengeTarget === "proxies" ? undefined : challengeTarget;
+    this.#challenges = new Challenges(cluster, host, place, ingressClass);
+    this.challengeRoutes = challengeTarget === "proxies" ? throughProxies : place && this.#challenges;
   }
 
   get copyProblem(): string | undefined {
