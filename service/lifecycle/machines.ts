@@ -181,7 +181,11 @@ export function operate(context: Context, machine: MachineRow, operation: PowerO
   if (typeof effect === "function") throw effect(machine.state);
   if (effect !== "unchanged") return enter(context, machine, effect, cause);
   // ASSUMED: stopping a crashed Machine between two attempts, when its state is `stopped`, ends the attempts.
-  if (operation === "stop" && machine.state === "stopped") context.timers.cancel(machine.id, "machine.retry");
+  if (operation === "stop" && machine.state === "stopped") {
+    context.timers.cancel(machine.id, "machine.retry");
+    // It is no longer one that is about to run.
+    touch(context, machine.app);
+  }
   return machine;
 }
 

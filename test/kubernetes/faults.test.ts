@@ -145,16 +145,19 @@ test("a service that is killed at each of its requests continues, with one Pod f
       let { service, app } = await begin();
       await app.call("POST", "/apps", { name: "web", org_slug: "personal" });
       const id: string = (await app.machine({ services })).id;
+      /** Starts the service again if it was killed. */
+      const revive = async (ask?: () => Promise<unknown>): Promise<void> => {
+        if (!isKilled || pid !== service.pid || !(await isGone(service))) return;
+        ({ service, app } = await begin());
+        await ask?.();
+      };
       /** Asks for a state, again after the service was killed and started, until it is reached. */
       const until = async (state: string, ask?: () => Promise<unknown>): Promise<void> => {
         await ask?.().catch(() => undefined);
         await expect
           .poll(
             async () => {
-              if (isKilled && pid === service.pid && (await isGone(service))) {
-                ({ service, app } = await begin());
-                await ask?.();
-              }
+              await revive(ask);
               return app.state(id).catch(() => undefined);
             },
             { interval: 50 },
@@ -169,7 +172,10 @@ test("a service that is killed at each of its requests continues, with one Pod f
       await until("destroyed", () => app.call("DELETE", `${app.machines}/${id}?force=true`));
       const dataId = readFileSync(`${data}/data-id`, "utf8").trim();
       await expect
-        .poll(async () => (await core.listNamespace({ labelSelector: selectorOf(dataId) })).items)
+        .poll(async () => {
+          await revive();
+          return (await core.listNamespace({ labelSelector: selectorOf(dataId) })).items;
+        })
         .toEqual([]);
       isDone = !isKilled;
       kill([service.pid]);

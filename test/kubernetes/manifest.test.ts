@@ -1,61 +1,16 @@
 // The service as its own manifest runs it: with no more rights than it needs, and one at a time.
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  CoordinationV1Api,
-  KubeConfig,
-  KubernetesObjectApi,
-  type KubernetesObject,
-  type V1StatefulSet,
-} from "@kubernetes/client-node";
+import { CoordinationV1Api, KubeConfig, type KubernetesObject, type V1StatefulSet } from "@kubernetes/client-node";
 import { expect, inject, test } from "vitest";
-import { command, folder, foreground, released, start } from "../service/command.ts";
+import { folder, foreground, released, start } from "../service/command.ts";
 import { caller, requestsOfWeb } from "../service/client.ts";
 import { currentCertificate } from "../support/certificates.ts";
-import { afterThisTest } from "../support/leftovers.ts";
 import { kill } from "../support/processes.ts";
 import { startPostgres } from "../service/replication/postgres.ts";
 import { callOf, leaderOf, serviceOn } from "../service/replication/processes.ts";
 import { clientsOf } from "./clusters.ts";
-
-const namespace = "machines-service";
-
-/** The objects of the manifest. */
-async function manifest(...more: string[]): Promise<KubernetesObject[]> {
-  const { out, code } = await command(["kubernetes", "manifest", "--image", "example/machines-service:1", ...more]);
-  expect(code).toBe(0);
-  return out
-    .split("---\n")
-    .slice(1)
-    .map((text) => JSON.parse(text) as KubernetesObject);
-}
-
-/** Applies the manifest, and returns a configuration of clients with the rights of its service account. */
-async function asManifest(...more: string[]): Promise<string> {
-  const objects = await manifest(...more);
-  const config = new KubeConfig();
-  config.loadFromFile(inject("kubeconfig"));
-  const api = KubernetesObjectApi.makeApiClient(config);
-  for (const object of objects) {
-    const applied = api.patch(object, undefined, undefined, "kubectl", true, "application/apply-patch+yaml");
-    // The cluster of the tests has no image for it.
-    expect((await applied).kind).toBe(object.kind);
-    const runs = ["StatefulSet", "Deployment"].includes(object.kind ?? "");
-    if (runs)
-      await api.delete({ apiVersion: "apps/v1", kind: object.kind ?? "", metadata: { name: namespace, namespace } });
-  }
-  const { core } = clientsOf(inject("kubeconfig"));
-  const body = { spec: { audiences: [] } };
-  const { status } = await core.createNamespacedServiceAccountToken({ name: namespace, namespace, body });
-  config.users = [{ name: "administrator", token: status?.token ?? "" }];
-  config.contexts = config.contexts.map((context) => ({ ...context, namespace }));
-  const home = mkdtempSync(join(tmpdir(), "machines-rights-"));
-  afterThisTest(() => rmSync(home, { recursive: true }));
-  const file = join(home, "config");
-  writeFileSync(file, config.exportConfig());
-  return file;
-}
+import { asManifest, manifest } from "./rights.ts";
 
 test("the rights of the manifest are enough, and a second service waits for the lease", async () => {
   const KUBECONFIG = await asManifest();

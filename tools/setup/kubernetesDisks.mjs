@@ -73,7 +73,7 @@ const classes = [
 const knownIn = 60_000;
 
 /** Creates an object. The cluster accepts those of a new kind after a moment. */
-async function createOnceKnown(objects, object) {
+export async function createOnceKnown(objects, object) {
   for (const until = Date.now() + knownIn; ; await sleep(50))
     try {
       return await objects.create(object);

@@ -2,7 +2,7 @@
 // can only have a least number of healthy ones, so the service counts itself, and knows more than the cluster: a Machine whose restart is
 // due later has no Pod, and one whose checks fail has a healthy one.
 import type { V1Pod, V1PodDisruptionBudget } from "@kubernetes/client-node";
-import type { RuntimeHost, Subject } from "../runtime.ts";
+import type { AppSubject, RuntimeHost, Subject } from "../runtime.ts";
 import { Steps } from "../steps.ts";
 import { ofCluster, type Cluster } from "./cluster.ts";
 import { annotations, fleetLabel, kinds, labels, selectorOf, serviceName } from "./names.ts";
@@ -12,23 +12,27 @@ import { Watched } from "./watched.ts";
 
 // ASSUMED: one Machine may be evicted at a time. That keeps what every `maxUnavailable` promises, which is at least one.
 const mostEvicted = 1;
+// More Pods than there can be: none may be evicted. It stays the same while Machines are added, which would need a request for each.
+const closed = 1_000_000;
+
+const available = "available";
+/** States of Machines that will be available. */
+const transient: ReadonlySet<string> = new Set(["starting", "started", "restarting", "replacing"]);
 
 /** What a budget needs to know of Machines. */
 export interface BudgetsOptions {
-  readonly podOf: (machine: string) => V1Pod | undefined;
-  /** Whether a started Machine is available: its Pod is not being ended, and it gets requests if it has services. */
-  readonly isAvailable: (machine: Subject) => boolean;
+  readonly podOf: (machine: string, namespace: string) => V1Pod | undefined;
+  /** Whether a Machine with this Pod is available: it is started, not being ended, and gets requests if it has services. */
+  readonly isAvailable: (machine: Subject, pod: V1Pod) => boolean;
 }
 
 /** Machines that have a budget together: those of a fleet, or those of an App that are in none. */
 interface Group {
   readonly fleet: string;
-  /** All that are not destroyed. */
-  all: number;
-  /** Those that run, or are about to. */
+  /** The number of those that run, or are about to. */
   expected: number;
-  /** Whether all of these are available, and no other one still runs. */
-  isWhole: boolean;
+  /** The last one that is not available, or still runs and is not to; undefined if there is none. */
+  missing: string | undefined;
 }
 
 /** The budgets of a service. */
@@ -39,8 +43,10 @@ export class Budgets {
   readonly #options: BudgetsOptions;
   readonly #budgets: Watched<V1PodDisruptionBudget>;
   readonly #steps: Steps;
-  /** Whether Machines were available when the service last looked. */
-  readonly #seen = new Map<string, boolean>();
+  /** The states of Machines when the service last looked, and `available` for those that were. */
+  readonly #seen = new Map<string, string>();
+  /** By App and fleet, a Machine that keeps the budget closed: until it is available, the others change nothing. */
+  readonly #missing = new Map<string, ReadonlyMap<string, string>>();
 
   constructor(cluster: Cluster, host: RuntimeHost, namespaces: Namespaces, options: BudgetsOptions) {
     this.#cluster = cluster;
@@ -78,15 +84,20 @@ export class Budgets {
   }
 
   appChanged(app: string): void {
+    this.#missing.delete(app);
     this.#steps.changed(app);
   }
 
   /** A Machine may be available, or not any more. */
   machineChanged(machine: Subject): void {
-    const isAvailable = this.#options.isAvailable(machine);
-    if (this.#seen.get(machine.id) === isAvailable) return;
-    this.#seen.set(machine.id, isAvailable);
-    this.appChanged(machine.appId);
+    const pod = this.#options.podOf(machine.id, this.#namespaces.nameOf(machine.network));
+    const seen = pod && this.#options.isAvailable(machine, pod) ? available : machine.state;
+    if (this.#seen.get(machine.id) === seen) return;
+    this.#seen.set(machine.id, seen);
+    const missing = this.#missing.get(machine.appId)?.get(fleetOf(machine, pod));
+    // A large App begins with many Machines, and each of them would count all.
+    const isClosed = missing !== undefined && missing !== machine.id && transient.has(this.#seen.get(missing) ?? "");
+    if (!isClosed) this.#steps.changed(machine.appId);
   }
 
   /** A Machine is gone. */
@@ -94,9 +105,9 @@ export class Budgets {
     this.#seen.delete(machine);
   }
 
-  /** Lets no Machine of the group be evicted from now on, until this one is available or gone: it is about to be ended or started. */
+  /** Lets no Machine of the App be evicted from now on, until this one is available or gone: it is about to be ended or started. */
   async protect(machine: Subject): Promise<void> {
-    if (!this.#ofApp(machine.appId).some((budget) => isOpen(budget))) return;
+    if (!this.#ofApp(machine.appId).some((budget) => budget.spec?.minAvailable !== closed)) return;
     // Not beside a step that has counted before.
     const release = await this.#steps.hold(machine.appId);
     try {
@@ -112,45 +123,48 @@ export class Budgets {
 
   async #step(id: string, leaving?: string): Promise<void> {
     const app = this.#host.app(id);
-    const groups = app ? this.#groupsOf(app.machines, new Set(app.expected), leaving) : [];
+    const namespace = app && this.#namespaces.nameOf(app.network);
+    const groups = app && namespace !== undefined ? this.#groupsOf(app, namespace, leaving) : [];
     const kept = new Set<string>();
-    for (const group of app ? groups : []) {
+    const missing = new Map<string, string>();
+    for (const group of groups) {
       // ASSUMED: a Machine alone has no budget. It could never be evicted, or the budget would protect nothing.
-      if (!app || group.expected < 2) continue;
-      const namespace = this.#namespaces.nameOf(app.network);
+      if (!app || namespace === undefined || group.expected < 2) continue;
       if (!this.#namespaces.has(namespace)) return;
       const budget = budgetOf(group, { id, name: app.name, namespace, dataId: this.#host.dataId });
       kept.add(budget.metadata.name);
       const before = this.#budgets.get(budget.metadata.name, namespace);
       if (!isSame(before, budget)) await this.#cluster.apply(budget);
+      if (group.missing !== undefined) missing.set(group.fleet, group.missing);
     }
     for (const { metadata } of this.#ofApp(id))
       if (!kept.has(metadata?.name ?? "")) await this.#cluster.delete(kinds.budget, metadata);
+    if (app) this.#missing.set(id, missing);
+    else this.#missing.delete(id);
   }
 
-  #groupsOf(machines: readonly string[], expected: ReadonlySet<string>, leaving: string | undefined): readonly Group[] {
+  #groupsOf(app: AppSubject, namespace: string, leaving: string | undefined): readonly Group[] {
     const groups = new Map<string, Group>();
-    for (const id of machines) {
+    const expected = new Set(app.expected);
+    for (const id of app.machines) {
       const machine = this.#host.subject(id);
       if (!machine) continue;
-      const pod = this.#options.podOf(id);
-      // The cluster counts by the labels of Pods. They are older than the metadata, if that has changed.
-      const fleet = (pod ? pod.metadata?.labels?.[labels.fleet] : fleetLabel(machine)) ?? "";
-      const group = groups.get(fleet) ?? { fleet, all: 0, expected: 0, isWhole: true };
+      const pod = this.#options.podOf(id, namespace);
+      const fleet = fleetOf(machine, pod);
+      const group = groups.get(fleet) ?? { fleet, expected: 0, missing: undefined };
       groups.set(fleet, group);
-      group.all++;
       const isExpected = expected.has(id);
       if (isExpected) group.expected++;
-      const isAvailable = id !== leaving && isExpected && this.#options.isAvailable(machine);
-      if (!isAvailable && (isExpected || (pod && !hasEnded(pod)))) group.isWhole = false;
+      const isAvailable = id !== leaving && isExpected && pod !== undefined && this.#options.isAvailable(machine, pod);
+      if (!isAvailable && (isExpected || (pod && !hasEnded(pod)))) group.missing = id;
     }
     return [...groups.values()];
   }
 }
 
-/** Whether a budget lets Machines be evicted, as far as the service decides that. */
-const isOpen = ({ metadata, spec }: V1PodDisruptionBudget): boolean =>
-  String(spec?.minAvailable) !== metadata?.annotations?.[annotations.machines];
+/** The label of a Machine's fleet. The cluster counts by the labels of Pods, which are older than the metadata if that has changed. */
+const fleetOf = (machine: Subject, pod: V1Pod | undefined): string =>
+  (pod ? pod.metadata?.labels?.[labels.fleet] : fleetLabel(machine)) ?? "";
 
 interface AppOfBudget {
   readonly id: string;
@@ -160,7 +174,7 @@ interface AppOfBudget {
 }
 
 function budgetOf(group: Group, { id, name, namespace, dataId }: AppOfBudget) {
-  const { fleet, all, expected, isWhole } = group;
+  const { fleet, expected, missing } = group;
   const own = { [labels.data]: dataId, [labels.app]: name };
   return {
     apiVersion: kinds.budget.apiVersion,
@@ -169,11 +183,10 @@ function budgetOf(group: Group, { id, name, namespace, dataId }: AppOfBudget) {
       name: fleet === "" ? serviceName(name) : `${serviceName(name)}-${fleet}`,
       namespace,
       labels: own,
-      annotations: { [annotations.app]: id, [annotations.machines]: String(all) },
+      annotations: { [annotations.app]: id },
     },
     spec: {
-      // More than there can be while one is not available, so that nothing is evicted.
-      minAvailable: isWhole ? expected - mostEvicted : all,
+      minAvailable: missing === undefined ? expected - mostEvicted : closed,
       selector: {
         matchLabels: { ...own, ...(fleet === "" ? {} : { [labels.fleet]: fleet }) },
         ...(fleet === "" ? { matchExpressions: [{ key: labels.fleet, operator: "DoesNotExist" }] } : {}),
@@ -184,9 +197,8 @@ function budgetOf(group: Group, { id, name, namespace, dataId }: AppOfBudget) {
   };
 }
 
-const isSame = (before: V1PodDisruptionBudget | undefined, { metadata, spec }: ReturnType<typeof budgetOf>): boolean =>
+const isSame = (before: V1PodDisruptionBudget | undefined, { spec }: ReturnType<typeof budgetOf>): boolean =>
   before?.spec?.minAvailable === spec.minAvailable &&
-  before.metadata?.annotations?.[annotations.machines] === metadata.annotations[annotations.machines] &&
   before.spec.unhealthyPodEvictionPolicy === spec.unhealthyPodEvictionPolicy &&
   before.spec.maxUnavailable === undefined &&
   JSON.stringify(sorted(before.spec.selector?.matchLabels ?? {})) === JSON.stringify(sorted(spec.selector.matchLabels));

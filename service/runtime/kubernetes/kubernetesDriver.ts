@@ -140,11 +140,13 @@ export class KubernetesDriver implements Driver<PodOf> {
     this.volumes = new KubernetesVolumes(cluster, host, reports, this.#namespaces, nodeOf);
     const isEnding = (id: string): boolean =>
       this.#find(id)?.metadata?.deletionTimestamp !== undefined || this.isUnreachable(id);
-    const isAvailable = ({ id, state, config, isCordoned }: Subject): boolean => {
-      if (state !== "started" || !this.#find(id) || isEnding(id)) return false;
+    const isAvailable = ({ id, state, config, isCordoned }: Subject, pod: V1Pod): boolean => {
+      const isGoing = pod.metadata?.deletionTimestamp !== undefined || this.#lostSince(pod) !== undefined;
+      if (state !== "started" || isGoing) return false;
       return (config.services ?? []).length === 0 || (!isCordoned && reports.isServing(id));
     };
-    this.#budgets = new Budgets(cluster, host, this.#namespaces, { podOf: (id) => this.#find(id), isAvailable });
+    const podOf = (id: string, namespace: string): V1Pod | undefined => this.#pods.get(id, namespace);
+    this.#budgets = new Budgets(cluster, host, this.#namespaces, { podOf, isAvailable });
     this.#certManager = clusterIssuer === undefined ? undefined : new CertManager(cluster, host, clusterIssuer);
     this.issuer = this.#certManager?.issuer;
     this.routes = new Routes(cluster, host, reports, this.#namespaces, {
@@ -153,6 +155,7 @@ export class KubernetesDriver implements Driver<PodOf> {
         this.#certManager?.appChanged(id);
         this.#budgets.appChanged(id);
       },
+      gone: (id) => this.#certManager?.appChanged(id),
       machineChanged: (machine) => this.#budgets.machineChanged(machine),
     });
     // Also without a target: an earlier run may have left some.

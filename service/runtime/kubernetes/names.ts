@@ -30,8 +30,6 @@ export const annotations = {
   app: "machines-service/app-id",
   /** Changes with the hostnames and certificates of an Ingress. */
   routes: "machines-service/routes",
-  /** The number of Machines that a budget is for. */
-  machines: "machines-service/machines",
   /** The hostname of a Certificate, after the id of its App and a slash. */
   hostname: "machines-service/hostname",
   /** The revision of a Certificate that is in the store. */

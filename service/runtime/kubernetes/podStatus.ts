@@ -46,8 +46,13 @@ export function unplacedOf({ status }: V1Pod): { readonly reason: string; readon
   return { reason: placed.message ?? "no node is available", since };
 }
 
-/** Whether the cluster ends a Pod for reasons of its own: an eviction, a lost node, or a Pod of others that is more important. */
+/**
+ * Whether the cluster ends a Pod for reasons of its own: an eviction, a lost node, or a Pod of others that is more important.
+ * ASSUMED: a node that evicts a Pod because it is short of memory or disk may be so because of its program. The restart policy decides,
+ * so that it does not fill one node after the other.
+ */
 const isDisrupted = ({ status }: V1Pod): boolean =>
+  status?.reason !== "Evicted" &&
   status?.conditions?.some(({ type, status: is }) => type === "DisruptionTarget" && is === "True") === true;
 
 /** How the process of a Pod ended; `isLost` if its node is lost. */

@@ -63,6 +63,8 @@ export interface RoutesOptions {
   readonly isEnding: (machine: string) => boolean;
   /** What else follows from the hostnames and Machines of an App. */
   readonly appChanged: (app: string) => void;
+  /** What else follows if an App is gone; the id may be of something else. */
+  readonly gone: (id: string) => void;
   /** What else follows from whether a Machine gets requests. */
   readonly machineChanged: (machine: Subject) => void;
 }
@@ -129,6 +131,10 @@ export class Routes implements OwnRoutes<PodOf> {
   appChanged(id: string): void {
     this.#apps.changed(id);
     this.#options.appChanged(id);
+  }
+
+  gone(id: string): void {
+    this.#options.gone(id);
   }
 
   async offer(machine: Subject, { pod }: PodOf, isServing: boolean): Promise<void> {

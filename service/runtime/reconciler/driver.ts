@@ -74,6 +74,8 @@ export interface Routes<I extends Instance> {
   drainMs(id: string): number;
   /** The Machines or the certificates of an App have changed. */
   appChanged(id: string): void;
+  /** Something is gone, or cannot be reached: perhaps an App. */
+  gone?(id: string): void;
 }
 
 /** Volumes and snapshots. Nothing is removed before the service has deleted it, nor while a copy of it is missing. */

@@ -155,6 +155,7 @@ export class Reconciler<I extends Instance> implements Runtime {
     for (const id of ids) {
       if (this.reach.has(id)) this.#changed(id);
       else if (this.#host.app(id)) routes.appChanged(id);
+      else routes.gone?.(id);
     }
   }
 

@@ -270,6 +270,25 @@ describe("certificates from an ACME authority", () => {
     expect((await theirs()).status).toBe("pending_validation");
   });
 
+  test("an issuer that may issue for any name is asked once the DNS says that the hostname is the App's", async () => {
+    const dns = await startDns(programs);
+    const asked: string[] = [];
+    const request = ({ hostname }: { readonly hostname: string }) => void asked.push(hostname);
+    const app = await withReach({ dns: dns.address, issuer: () => ({ name: "any", needsOwnership: true, request }) });
+    for (const hostname of [host, "*.example.net"]) {
+      const { body } = await ask(app, hostname);
+      const before = asked.length;
+      await check(app, hostname);
+      expect(await problems(app, hostname)).toContain("OWNERSHIP_NOT_PROVEN");
+      expect(asked.length).toBe(before);
+      const { name, app_value: value } = body.dns_requirements.ownership;
+      await dns.set("set-txt", { host: `${name}.`, value });
+      await check(app, hostname);
+      expect(asked.at(-1)).toBe(hostname);
+      expect((await shown(app, hostname)).validation_errors).toEqual([]);
+    }
+  });
+
   test("the DNS decides about a custom certificate, and a resolver that does not answer is reported", async () => {
     const { app, dns } = await start();
     const own = currentCertificate({ hosts: [host] });
