@@ -2,8 +2,11 @@
 import { PatchStrategy, setHeaderOptions } from "@kubernetes/client-node";
 import { describe, expect, test } from "vitest";
 import { operatorKinds } from "../../service/runtime/cnpg/names.ts";
+import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
 import { images } from "../../tools/setup/kubernetesPostgres.mjs";
+import { command, folder } from "../service/command.ts";
 import { rowsOf } from "../service/postgres/servers.ts";
+import { afterThisTest } from "../support/leftovers.ts";
 import { catalog, eventually, hasPostgres, onOperator, withOperator } from "./postgres.ts";
 
 type App = Awaited<ReturnType<typeof onOperator>>;
@@ -21,6 +24,27 @@ async function change(app: App, body: object): Promise<void> {
   const merge = setHeaderOptions("Content-Type", PatchStrategy.MergePatch);
   await app.custom.patchNamespacedCustomObject({ ...(await clusterOf(app)), body }, merge);
 }
+
+test("without the operator the service does not start, and says so in one sentence", async () => {
+  const { found } = await clusterPrograms(process.env);
+  const cluster = await startCluster(found ?? {});
+  afterThisTest(() => cluster.remove());
+  const args = [
+    "start",
+    "--data",
+    folder(),
+    "--listen",
+    "127.0.0.1:0",
+    "--runtime",
+    "kubernetes",
+    "--postgres",
+    "cnpg",
+  ];
+  const { code, out, err } = await command(args, { ...process.env, KUBECONFIG: cluster.kubeconfig });
+  expect([code, out]).toEqual([1, ""]);
+  expect(err).toMatch(/^machines-service: --postgres cnpg needs the operator CloudNativePG, which .* install it/);
+  expect(err.trim().split("\n")).toHaveLength(1);
+});
 
 describe.runIf(hasPostgres)("clusters of the operator", () => {
   withOperator();
@@ -71,7 +95,7 @@ describe.runIf(hasPostgres)("clusters of the operator", () => {
     await expect(owner.query("SELECT 1")).rejects.toThrow();
     expect(await rowsOf(await app.connect(ready, "fly-user", "fly-db", "pooler"))).toBe(1);
     // No client is the superuser, and the service's own roles are no users of clients.
-    expect((await app.get(users)).map(({ name }: { name: string }) => name).sort()).toEqual([
+    expect((await app.get(users)).map(({ username }: { username: string }) => username).sort()).toEqual([
       "fly-user",
       "reader",
       "writer",

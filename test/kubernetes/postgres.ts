@@ -2,7 +2,7 @@
 import { Resolver } from "node:dns/promises";
 import { CustomObjectsApi, KubeConfig, KubernetesObjectApi } from "@kubernetes/client-node";
 import pg from "pg";
-import { afterAll, beforeAll, expect, inject } from "vitest";
+import { afterAll, beforeAll, expect, inject, vi } from "vitest";
 import type { ServiceOptions } from "../../service/index.ts";
 import { cnpgPostgres } from "../../service/runtime/cnpg/index.ts";
 import { operatorKinds, postgresLabels } from "../../service/runtime/cnpg/names.ts";
@@ -12,6 +12,7 @@ import { dnsOf } from "../../tools/setup/kubernetesServices.mjs";
 import { requestsOfClusters, type Ready } from "../service/postgres/servers.ts";
 import { withApp } from "../service/client.ts";
 import { afterThisTest } from "../support/leftovers.ts";
+import { hang } from "../support/patience.mts";
 import { clientsOf } from "./clusters.ts";
 import { realRegion } from "./nodes.ts";
 
@@ -84,11 +85,17 @@ export async function onOperator(options: ServiceOptions = {}) {
       const { host, port } = (endpoints.primary as Record<string, { host: string; port: number }>)[way] ?? {};
       const [address] = await resolver.resolve4(`${host}.cluster.local`);
       const { password } = await requests.get(`/postgres/${id}/users/${user}/credentials`);
-      const client = new pg.Client({ host: address, port, user, password, database });
-      client.on("error", () => {});
-      afterThisTest(() => client.end().catch(() => {}));
-      await client.connect();
-      return client;
+      // Services follow the Pods after a moment.
+      return vi.waitFor(
+        async () => {
+          const client = new pg.Client({ host: address, port, user, password, database });
+          client.on("error", () => {});
+          await client.connect();
+          afterThisTest(() => client.end().catch(() => {}));
+          return client;
+        },
+        { timeout: hang },
+      );
     },
     /** The operator's objects of a kind. */
     async objects(kind: keyof typeof operatorKinds): Promise<readonly OperatorObject[]> {

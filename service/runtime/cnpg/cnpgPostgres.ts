@@ -5,7 +5,7 @@
 // changed over SQL, by what the other engine with real servers uses too. The operator's own ways, managed roles and Database objects, do
 // not fit: they know no readers and writers of what others create, refuse to remove a database that is in use, and report a refusal of
 // the server only later.
-import type { KubernetesObject, V1Namespace, V1Pod } from "@kubernetes/client-node";
+import type { KubernetesObject, V1EndpointSlice, V1Namespace, V1Pod } from "@kubernetes/client-node";
 import type pg from "pg";
 import { reasonOf } from "../../reasonOf.ts";
 import {
@@ -42,6 +42,7 @@ import {
   operatorKinds,
   poolerOf,
   postgresLabels,
+  primaryOf,
   secretsOf,
 } from "./names.ts";
 import * as objects from "./objects.ts";
@@ -75,8 +76,11 @@ const day = 24 * 3600_000;
 const validMs = 365 * day;
 const renewMs = 270 * day;
 
-/** The operator's label of the Pods of a pooler. */
-const ofPooler = "cnpg.io/poolerName";
+/** Whether a slice has a Pod that serves a Service. */
+const leadsSomewhere = ({ metadata, endpoints }: V1EndpointSlice, service: string, namespace: string): boolean =>
+  metadata?.namespace === namespace &&
+  metadata.labels?.["kubernetes.io/service-name"] === service &&
+  endpoints?.some(({ conditions }) => conditions?.ready === true) === true;
 
 /** Whether a Pod serves clients. */
 const isReady = ({ metadata, status }: V1Pod): boolean =>
@@ -107,12 +111,15 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
   readonly #poolers: Watched<KubernetesObject>;
   readonly #backups: Watched<BackupObject>;
   readonly #pods: Watched<V1Pod>;
+  readonly #slices: Watched<V1EndpointSlice>;
   /** The generations of objects that have what the engine wants, by kind and name. */
   readonly #applied = new Map<string, number>();
   /** When the Secrets of a cluster were written, and the authority of its certificate. */
   readonly #secrets = new Map<string, { readonly at: number; readonly root: string }>();
   /** The cluster of each backup that is being taken. */
   readonly #clusterOf = new Map<string, string>();
+  /** Clusters whose object others have deleted. */
+  readonly #lost = new Set<string>();
   /** The last primary of a cluster that was seen. */
   readonly #primaries = new Map<string, string>();
   readonly #closed = new AbortController();
@@ -139,6 +146,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     this.#clusters = watched(operatorKinds.cluster, ofCluster);
     this.#poolers = watched(operatorKinds.pooler, ofCluster);
     this.#pods = watched(kinds.pod, ofCluster);
+    this.#slices = watched<V1EndpointSlice>(kinds.slice, ofCluster);
     this.#backups = watched(operatorKinds.backup, (object) => {
       const backup = object.metadata?.labels?.[postgresLabels.backup];
       if (backup !== undefined && this.#clusterOf.has(backup)) this.#backupSteps.changed(backup);
@@ -148,8 +156,12 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
   }
 
   async #begin(): Promise<void> {
-    const parts = [this.#namespaces, this.#clusters, this.#poolers, this.#pods, this.#backups];
+    const parts = this.#watches();
     await Promise.all(parts.map((part) => part.begin()));
+  }
+
+  #watches(): readonly Pick<Watched<KubernetesObject>, "begin" | "close">[] {
+    return [this.#namespaces, this.#clusters, this.#poolers, this.#pods, this.#slices, this.#backups];
   }
 
   problem({ version, hasPostgis }: NewCluster): { status: 422; message: string } | undefined {
@@ -210,7 +222,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
 
   async close(): Promise<void> {
     this.#closed.abort();
-    const parts = [this.#namespaces, this.#clusters, this.#poolers, this.#pods, this.#backups];
+    const parts = this.#watches();
     await Promise.all([this.#steps.close(), this.#backupSteps.close(), ...parts.map((part) => part.close())]);
     await Promise.all(
       [...this.ready].map(async ([id, { admin }]) => {
@@ -409,8 +421,9 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     await this.#applySecrets(place, id);
     await this.#applyCluster(place, cluster);
     const ready = await this.#reach(place, id);
-    if (!this.#pods.all().some((pod) => isReady(pod) && pod.metadata?.labels?.[ofPooler] === poolerOf(id)))
-      throw new NotYet();
+    // A client that knows the addresses connects at once.
+    for (const service of [primaryOf(id), poolerOf(id)])
+      if (!this.#slices.all().some((slice) => leadsSomewhere(slice, service, place.namespace))) throw new NotYet();
     await this.fill(cluster, ready);
     this.host.events.ready(id, this.#endpointsOf(id));
     // ASSUMED: the size of a server is known as soon as it is ready. The platform measures it within an hour.
@@ -427,13 +440,15 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
       // An empty one in its place would hide the loss.
       const known = this.ready.get(id);
       if (known) await this.#leave(id, known);
-      if (this.#primaries.delete(id))
+      if (!this.#lost.has(id))
         this.host.log.error(
           { cluster: id, object: `${place.namespace}/${nameOf(id)}` },
-          "the Cluster of a Postgres cluster was deleted by others; restore it from a backup, or delete the Postgres cluster",
+          "the Cluster of a Postgres cluster is missing: others have deleted it; delete the Postgres cluster too",
         );
+      this.#lost.add(id);
       return;
     }
+    this.#lost.delete(id);
     await this.#applyPlace(place);
     await this.#applySecrets(place, id);
     await this.#applyCluster(place, cluster);

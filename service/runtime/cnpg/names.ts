@@ -32,6 +32,9 @@ export const namespaceOf = (dataId: string, organization: string): string =>
 /** The name of a cluster: the names of its Services begin with it, and those begin with a letter. */
 export const nameOf = (id: string): string => `pg-${id}`;
 
+/** The Service that leads to the primary of a cluster. */
+export const primaryOf = (id: string): string => `${nameOf(id)}-rw`;
+
 /** The name of the pooler of a cluster, and of its Service. */
 export const poolerOf = (id: string): string => `${nameOf(id)}-pooler-rw`;
 
@@ -54,7 +57,7 @@ const hostOf = (service: string, namespace: string): string => `${service}.${nam
 /** The addresses of a cluster for Machines: they lead to the primary, whichever server that is. */
 export function endpointsOf(id: string, namespace: string): Endpoints {
   const at = (service: string): Endpoint => ({ host: hostOf(service, namespace), port });
-  return { primary: { direct: at(`${nameOf(id)}-rw`), pooler: at(poolerOf(id)) } };
+  return { primary: { direct: at(primaryOf(id)), pooler: at(poolerOf(id)) } };
 }
 
 /** All names by which a cluster is reached, for its certificate; the first is that of the service itself. */

@@ -194,7 +194,7 @@ export function clusterObject(place: Place, cluster: Cluster, backup: string | u
 }
 
 /** The Pooler. */
-export const poolerObject = (place: Place, { id, memoryMb, poolMode, replicas }: Cluster): KubernetesObject => {
+export const poolerObject = (place: Place, { id, memoryMb, poolMode, region, replicas }: Cluster): KubernetesObject => {
   const most = connectionsOf(memoryMb) - 20;
   const size = poolMode === "session" ? most : Math.ceil(most / 4);
   return object({
@@ -205,7 +205,11 @@ export const poolerObject = (place: Place, { id, memoryMb, poolMode, replicas }:
       cluster: { name: nameOf(id) },
       instances: 1 + replicas,
       type: "rw",
-      template: { metadata: { labels: managed(place, id) }, spec: { containers: [] } },
+      serviceTemplate: { metadata: { labels: managed(place, id) } },
+      template: {
+        metadata: { labels: managed(place, id) },
+        spec: { containers: [], nodeSelector: { [regionLabel]: region } },
+      },
       pgbouncer: {
         poolMode,
         // As many as the pooler of a server on this computer.
