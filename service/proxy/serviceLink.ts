@@ -46,7 +46,6 @@ export class ServiceLink {
   readonly #agent: Agent;
   readonly #closed = new AbortController();
   readonly #ready = withResolvers();
-  #isReady = false;
   #targets: Targets | undefined;
   #run = "";
   #at = -1;
@@ -67,11 +66,6 @@ export class ServiceLink {
     this.#place = place;
     this.#followed = followed;
     this.#agent = new (place.url.startsWith("https:") ? SecureAgent : Agent)({ keepAlive: true, maxSockets: 16 });
-  }
-
-  /** Whether it knows what the service has. */
-  get isReady(): boolean {
-    return this.#isReady;
   }
 
   /** Whether the service can be reached. */
@@ -180,7 +174,6 @@ export class ServiceLink {
   async #reached(at: number): Promise<void> {
     await this.#followed.complete();
     this.#at = at;
-    this.#isReady = true;
     this.#ready.resolve();
     // The service may wait for it before it ends a Machine.
     this.#reportSoon(0);

@@ -168,12 +168,20 @@ export class Targets {
       const target = this.#choose(offers, kind, tried);
       if (target) return target;
       const isBusy = offers.some(({ machine }) => machine.state === "started" && machine.cordoned === 0);
-      if (this.#wakeOne(offers) || offers.some((offer) => isUnderway(this.#context, offer))) patience = startMs;
+      if (this.#wakeOne(offers) || offers.some((offer) => this.#isUnderway(offer))) patience = startMs;
       else if (!isBusy) patience = 0;
       const left = begun + patience - clock.elapsed();
       if (left <= 0) throw new Unavailable(reasonOf(offers));
       await this.#change(app, left, signal);
     }
+  }
+
+  /** Whether a Machine is about to take requests. One that is started and is not reached is reached soon, or ends and starts again. */
+  #isUnderway(offer: Offer): boolean {
+    const { machine, service } = offer;
+    const isHidden =
+      machine.state === "started" && this.#reach.endpoint(machine.id, service.internal_port) === undefined;
+    return (isHidden && machine.cordoned === 0) || isUnderway(this.#context, offer);
   }
 
   /** Whether all Machines that could take the request were tried before. */

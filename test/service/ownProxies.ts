@@ -44,7 +44,7 @@ export function startProxy(url: string, token: string, args: readonly string[] =
     if (typeof first !== "string") throw new Error(`it ended: ${said}`);
     return JSON.parse(first) as { readonly http: number; readonly https: number; readonly health: string };
   });
-  // A test need not wait for it.
+  // A test may end one that was never ready.
   running.catch(() => {});
   return { child, end, running, said: () => said };
 }

@@ -394,6 +394,9 @@ export class KubernetesDriver implements Driver<PodOf> {
   publishedOf({ config }: Subject, { pod }: PodOf): Published | undefined {
     const ip = pod.status?.podIP;
     if (ip === undefined) return undefined;
+    // Others end it, such as `kubectl drain`, and its program may listen no longer.
+    if (pod.metadata?.deletionTimestamp !== undefined)
+      return { run: `${ip}, which ends`, endpoints: new Map(), listens: unseen };
     const endpoints = portsOf(config).map(({ port }): [number, string] => [port, endpointOf(ip, port)]);
     return { run: ip, endpoints: new Map(endpoints), listens: unseen };
   }

@@ -39,7 +39,7 @@ export interface Instance {
 export interface Published {
   /** Changes with each run of the process. */
   readonly run: string;
-  /** Endpoints as `host:port`, by the ports of the Machine. */
+  /** Endpoints as `host:port`, by the ports of the Machine; none while others end it. */
   readonly endpoints: ReadonlyMap<number, string>;
   /** Whether a program listens at a port; undefined if only a connection shows that. */
   readonly listens: (port: number) => ReturnType<Listens>;
