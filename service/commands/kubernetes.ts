@@ -105,9 +105,8 @@ export function addKubernetes(program: Command): void {
     )
     .option("--proxy-replicas <count>", "number of proxies, with --proxy (default: 2)", countOf)
     .option("--proxy-tcp <ports...>", "raw ports of Apps, such as db:5432, with --proxy (default: none)")
-    .action(({ kubeconfigSecret: clusters = [], postgres, ...options }: Flags) => {
-      const hasPostgres = postgres === "cnpg";
-      const particulars = { clusters, hasPostgres, ...membersOf(options), ...proxiesOf(options) };
+    .action(({ kubeconfigSecret: clusters = [], ...options }: Flags) => {
+      const particulars = { clusters, ...membersOf(options), ...proxiesOf(options) };
       for (const object of manifest({ ...options, ...particulars }))
         print(`---\n${JSON.stringify(object, undefined, 2)}`);
     });

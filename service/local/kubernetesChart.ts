@@ -18,6 +18,7 @@ const values = {
   ingressClass: ["", "Class of the Ingresses for hostnames; that of the cluster if empty."],
   acme: ["", "https address of the ACME directory that issues certificates; none if empty."],
   clusterIssuer: ["", "ClusterIssuer of cert-manager that issues them instead; none if empty."],
+  postgres: ["", "What runs Postgres clusters: cnpg for CloudNativePG; a simulation if empty."],
   storeSecret: ["", "Secret with the url and the key of a database that several members share; one process if empty."],
   replicas: [3, "Number of members, with storeSecret."],
 } as const satisfies Readonly<Record<string, readonly [string | number, string]>>;
@@ -25,7 +26,10 @@ const values = {
 type Value = keyof typeof values;
 
 /** Values that may be empty: what they are in is left out then. */
-const optional: readonly Value[] = ["storageClass", "ingressClass", "acme", "clusterIssuer"];
+const optional: readonly Value[] = ["storageClass", "ingressClass", "acme", "clusterIssuer", "postgres"];
+
+/** Those that have objects of their own. */
+const withObjects = ["clusterIssuer", "postgres"] as const satisfies readonly Value[];
 
 /** The template of a value. */
 const template = (name: Value, filter = "quote"): string => `{{ .Values.${name} | ${filter} }}`;
@@ -34,12 +38,14 @@ const image = `{{ required "image is required: the image with the commands machi
 
 const namespace = "{{ .Release.Namespace }}";
 
-const always: ManifestOptions = {
+const everything: ManifestOptions = {
   ...{ image, namespace },
   storage: template("storage"),
   storageClass: template("storageClass"),
   ingressClass: template("ingressClass"),
   acme: template("acme"),
+  clusterIssuer: template("clusterIssuer"),
+  postgres: template("postgres"),
 };
 
 const members = {
@@ -96,10 +102,12 @@ const refusal = `{{- if and .Values.acme .Values.clusterIssuer }}
 
 /** All objects, each under the condition under which the manifest has it. */
 function templates(): string {
-  const everything = { ...always, clusterIssuer: template("clusterIssuer") };
   const alone = parts(everything);
   const shared = parts({ ...everything, members });
-  const withoutIssuer = parts(always);
+  const without = withObjects.map((value) => {
+    const { [value]: _, ...others } = everything;
+    return { value, list: parts(others) };
+  });
   const isIn = (list: readonly object[], one: object): boolean => list.some((other) => isDeepStrictEqual(one, other));
   const isNamed = (list: readonly object[], one: object): boolean =>
     list.some((other) => nameOf(other) === nameOf(one));
@@ -107,7 +115,7 @@ function templates(): string {
     ...(isIn(alone, one) && isIn(shared, one)
       ? []
       : [isIn(alone, one) ? "not .Values.storeSecret" : ".Values.storeSecret"]),
-    ...(isNamed(withoutIssuer, one) || !isIn(alone, one) ? [] : [".Values.clusterIssuer"]),
+    ...without.filter(({ list }) => isIn(alone, one) && !isNamed(list, one)).map(({ value }) => `.Values.${value}`),
   ];
   const all = [...alone, ...shared.filter((one) => !isIn(alone, one))];
   const documents = all

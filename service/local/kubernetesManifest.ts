@@ -1,7 +1,6 @@
 // What runs the service in a Kubernetes cluster: one Pod with a volume, or several members that share a database, and the rights that
 // the Kubernetes runtime needs.
 import { certificateNamespace } from "../runtime/kubernetes/names.ts";
-
 import type { RawPlace } from "../proxy/rawPlace.ts";
 
 const name = "machines-service";
@@ -19,8 +18,8 @@ export interface ManifestOptions {
   readonly ingressClass?: string;
   /** The clusters of regions. Default: the one that the service is in has all. */
   readonly clusters?: readonly ClusterSecret[];
-  /** Whether CloudNativePG runs Postgres clusters. */
-  readonly hasPostgres?: boolean;
+  /** What runs Postgres clusters: `cnpg`. Default: a simulation. */
+  readonly postgres?: string;
   /** Directory of the ACME authority that issues certificates. */
   readonly acme?: string;
   /** The ClusterIssuer of cert-manager that issues them instead. */
@@ -88,13 +87,21 @@ const flatArguments = (key: string, value: unknown): unknown =>
 
 /** The same, with the arguments in groups. */
 export function parts(options: ManifestOptions): readonly object[] {
-  const { namespace, members, hasPostgres = false } = options;
+  const { namespace, members, postgres } = options;
   const metadata = { name, namespace, labels };
   const rbac = "rbac.authorization.k8s.io";
   const roleOf = (kind: string) => ({ apiGroup: rbac, kind, name });
   const subjects = [{ kind: "ServiceAccount", name, namespace }];
   // Of two services in a cluster, each has its own rights.
   const ofCluster = { name: `${name}-${namespace}`, labels };
+  const forPostgres = { name: `${name}-${namespace}-postgres`, labels };
+  const bind = (role: { readonly name: string }) => ({
+    apiVersion: `${rbac}/v1`,
+    kind: "ClusterRoleBinding",
+    metadata: role,
+    roleRef: { ...roleOf("ClusterRole"), name: role.name },
+    subjects,
+  });
   return [
     { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace, labels } },
     { apiVersion: "v1", kind: "ServiceAccount", metadata },
@@ -102,15 +109,15 @@ export function parts(options: ManifestOptions): readonly object[] {
       apiVersion: `${rbac}/v1`,
       kind: "ClusterRole",
       metadata: ofCluster,
-      rules: [...rules, ...(hasPostgres ? postgresRules : [])],
+      rules,
     },
-    {
-      apiVersion: `${rbac}/v1`,
-      kind: "ClusterRoleBinding",
-      metadata: ofCluster,
-      roleRef: { ...roleOf("ClusterRole"), name: ofCluster.name },
-      subjects,
-    },
+    bind(ofCluster),
+    ...(postgres === undefined
+      ? []
+      : [
+          { apiVersion: `${rbac}/v1`, kind: "ClusterRole", metadata: forPostgres, rules: postgresRules },
+          bind(forPostgres),
+        ]),
     // The leadership of a member replaces the lease.
     ...(members
       ? []
@@ -365,7 +372,7 @@ const firstRaw = 20_000;
 type PodOptions = Omit<ManifestOptions, "storage">;
 
 function podOf(
-  { image, ingressClass: wanted, acme, clusterIssuer, clusters = [], hasPostgres = false, proxies }: PodOptions,
+  { image, ingressClass: wanted, acme, clusterIssuer, clusters = [], postgres, proxies }: PodOptions,
   more: Particulars,
 ): object {
   const ingressClass = proxies ? "none" : wanted;
@@ -392,7 +399,7 @@ function podOf(
             ? []
             : [["--certificates", "cert-manager", "--cluster-issuer", clusterIssuer]]),
           ...clusters.map(({ region, secret }) => ["--kubeconfig", `${region}=/clusters/${secret}/kubeconfig`]),
-          ...(hasPostgres ? [["--postgres", "cnpg"]] : []),
+          ...(postgres === undefined ? [] : [["--postgres", postgres]]),
         ],
         env: [{ name: "HOME", value: "/data" }, ...more.env],
         ports: [{ name: "http", containerPort: port }],

@@ -48,6 +48,7 @@ const choices: readonly (readonly [option: string, value: string, set: string])[
   [["--ingress-class", "public", "ingressClass"]],
   [["--acme", "https://acme.example.com/directory", "acme"]],
   [["--cluster-issuer", "letsencrypt", "clusterIssuer"]],
+  [["--postgres", "cnpg", "postgres"]],
   [
     ["--store-secret", "store", "storeSecret"],
     ["--replicas", "5", "replicas"],
@@ -69,7 +70,7 @@ const combinations = choices
 test("Helm finds no fault, and renders what the manifest has, for every combination of options", async () => {
   const at = await chart();
   expect(await helm("lint", "--strict", at, "--set", `image=${image}`)).toContain("0 chart(s) failed");
-  expect(combinations.length).toBe(30);
+  expect(combinations.length).toBe(60);
   for (const some of combinations) {
     const options = some.flatMap(([option, value]) => [option, value]);
     const { out } = await command(["kubernetes", "manifest", "--image", image, "--namespace", "own", ...options]);

@@ -1,5 +1,6 @@
 // A service whose Machines are Pods of the tests' cluster.
 import {
+  ApiException,
   CoreV1Api,
   DiscoveryV1Api,
   KubeConfig,
@@ -28,6 +29,21 @@ export function clientsOf(kubeconfig: string) {
     storage: config.makeApiClient(StorageV1Api),
     policy: config.makeApiClient(PolicyV1Api),
   };
+}
+
+/** Has a Pod evicted, as `kubectl drain` does it; false if a budget does not allow that now. */
+export async function evict(
+  { core }: Pick<ReturnType<typeof clientsOf>, "core">,
+  name: string,
+  namespace: string,
+): Promise<boolean> {
+  try {
+    await core.createNamespacedPodEviction({ name, namespace, body: { metadata: { name, namespace } } });
+    return true;
+  } catch (error) {
+    if (error instanceof ApiException && error.code === 429) return false;
+    throw error;
+  }
 }
 
 /** A cluster of this test alone, with simulated nodes. */

@@ -1,12 +1,12 @@
 // Machines that the cluster ends for reasons of its own: evictions, as `kubectl drain` asks for them, and lost nodes.
-import { ApiException, PatchStrategy, setHeaderOptions } from "@kubernetes/client-node";
+import { PatchStrategy, setHeaderOptions } from "@kubernetes/client-node";
 import { expect, inject, test } from "vitest";
 import type { KubernetesOptions } from "../../service/runtime/kubernetes/kubernetesDriver.ts";
 import { labels, regionLabel } from "../../service/runtime/kubernetes/names.ts";
 import { delayProfiles } from "../../service/time/delays.ts";
 import { image } from "../runtime/image.ts";
 import { afterThisTest } from "../support/leftovers.ts";
-import { onCluster } from "./clusters.ts";
+import { evict, onCluster } from "./clusters.ts";
 import { realRegion } from "./nodes.ts";
 
 type App = Awaited<ReturnType<typeof onCluster>>;
@@ -20,17 +20,6 @@ const merge = setHeaderOptions("Content-Type", PatchStrategy.MergePatch);
 async function budgets({ policy, selector }: App): Promise<Record<string, unknown>> {
   const { items } = await policy.listPodDisruptionBudgetForAllNamespaces(selector);
   return Object.fromEntries(items.map(({ metadata, spec }) => [metadata?.name, spec?.minAvailable]));
-}
-
-/** Has a Pod evicted; false if a budget does not allow that now. */
-async function evict({ core }: App, name: string, namespace: string): Promise<boolean> {
-  try {
-    await core.createNamespacedPodEviction({ name, namespace, body: { metadata: { name, namespace } } });
-    return true;
-  } catch (error) {
-    if (error instanceof ApiException && error.code === 429) return false;
-    throw error;
-  }
 }
 
 /** Simulated nodes of a region of their own. */

@@ -19,7 +19,7 @@ import { proxyToken, wayTo } from "../service/ownProxies.ts";
 import { currentCertificate } from "../support/certificates.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { hang } from "../support/patience.mts";
-import { onCluster } from "./clusters.ts";
+import { evict, onCluster } from "./clusters.ts";
 import { realRegion } from "./nodes.ts";
 import { serviceImage } from "./serviceImage.ts";
 
@@ -222,14 +222,11 @@ describe.runIf(inject("hasRealNode"))("proxies as Pods", () => {
         await expect.poll(async () => (await app.get(id)).checks[0]?.status, poll).toBe("passing");
       }
     expect(requests.seen.lost).toEqual([]);
-    // As `kubectl drain` does it.
-    const evict = async (pod: string, from: string): Promise<void> => {
-      const body = { metadata: { name: pod, namespace: from } };
-      await app.core.createNamespacedPodEviction({ name: pod, namespace: from, body });
-    };
+    const untilEvicted = (pod: string, from: string): Promise<void> =>
+      expect.poll(() => evict(app, pod, from), poll).toBe(true);
     for (const id of ids) {
       const [before] = await app.pods(id);
-      await evict(id, app.namespace);
+      await untilEvicted(id, app.namespace);
       await expect.poll(async () => (await app.pods(id))[0]?.metadata?.uid, poll).not.toBe(before?.metadata?.uid);
       await app.reaches(id, "started");
       await expect.poll(async () => (await app.get(id)).checks[0]?.status, poll).toBe("passing");
@@ -246,7 +243,7 @@ describe.runIf(inject("hasRealNode"))("proxies as Pods", () => {
     expect(requests.seen.lost).toEqual([]);
     const [evicted] = await proxies.pods();
     const { name: pod = "" } = evicted?.metadata ?? {};
-    await evict(pod, namespace);
+    await untilEvicted(pod, namespace);
     await expect
       .poll(async () => (await proxies.pods()).map(({ metadata }) => metadata?.name), poll)
       .not.toContain(pod);
