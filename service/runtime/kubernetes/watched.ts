@@ -17,7 +17,7 @@ export class Watched<T extends KubernetesObject> {
   #isWaiting = false;
   #listed: () => void = () => {};
 
-  /** `changed` gets each object that was created, changed or deleted, and its last form. */
+  /** `changed` gets each object that was created, changed or deleted, and its last form, until this is closed. */
   constructor(
     cluster: Cluster,
     kind: Kind,
@@ -33,10 +33,14 @@ export class Watched<T extends KubernetesObject> {
       setImmediate(() => this.#ready());
       return listed;
     };
-    const watch = new WatchAfterRestore(cluster, kind);
+    const watch = new WatchAfterRestore(cluster, kind, this.#closed.signal);
     this.#list = new ListWatch<T>(kind.path, watch, list, false, selector);
-    for (const event of ["add", "update"] as const) this.#list.on(event, (object) => changed(object, false));
-    this.#list.on("delete", (object) => changed(object, true));
+    const report = (object: T, isDeleted: boolean): void => {
+      // The library reports what it was still fetching when it was stopped.
+      if (!this.#closed.signal.aborted) changed(object, isDeleted);
+    };
+    for (const event of ["add", "update"] as const) this.#list.on(event, (object) => report(object, false));
+    this.#list.on("delete", (object) => report(object, true));
     this.#list.on("error", (error) => {
       watch.isDoubtful = true;
       void this.#again(error);
@@ -94,9 +98,11 @@ class WatchAfterRestore extends Watch {
   isDoubtful = false;
   readonly #cluster: Cluster;
   readonly #kind: Kind;
+  readonly #closed: AbortSignal;
 
-  constructor(cluster: Cluster, kind: Kind) {
+  constructor(cluster: Cluster, kind: Kind, closed: AbortSignal) {
     super(cluster.config);
+    this.#closed = closed;
     this.#cluster = cluster;
     this.#kind = kind;
   }
@@ -104,14 +110,21 @@ class WatchAfterRestore extends Watch {
   override async watch(...[path, query, seen, done]: Parameters<Watch["watch"]>): Promise<AbortController> {
     const isDoubtful = this.isDoubtful;
     this.isDoubtful = false;
+    const none = new AbortController();
     try {
+      // The library begins a watch also when it was stopped during the list.
+      if (this.#closed.aborted) return none;
       if (isDoubtful && (await this.#cluster.version(this.#kind)) < Number(query["resourceVersion"]))
         done({ code: gone });
-      else return await super.watch(path, query, seen, done);
+      else {
+        const watch = await super.watch(path, query, seen, done);
+        if (this.#closed.aborted) watch.abort();
+        return watch;
+      }
     } catch (error) {
       done(error);
     }
-    return new AbortController();
+    return none;
   }
 }
 
