@@ -1,7 +1,8 @@
 // Setup of every unit test file. Each test is a separate run of the engine, and what it started ends with it.
-import { afterEach, beforeEach } from "vitest";
+import { afterAll, afterEach, beforeEach } from "vitest";
 import { runs } from "../../provider/dynamic/run.ts";
-import { endLeftovers } from "./leftovers.ts";
+import { endFile, endLeftovers } from "./leftovers.ts";
 
 beforeEach(() => runs.begin());
 afterEach(endLeftovers);
+afterAll(endFile);

@@ -2,6 +2,7 @@
 // docs/interface.md#errors).
 import { expect, test } from "vitest";
 import { SimulatedPostgres } from "../../../service/runtime/simulatedPostgres.ts";
+import { onceInFile } from "../../support/leftovers.ts";
 import { callerWith, withApp, withStillClock, type Answer } from "../client.ts";
 
 const at = "/postgres";
@@ -20,6 +21,9 @@ async function setup(more: object = {}) {
   const { id } = (await create(app, { name: "db", ...more })).body.data;
   return { ...app, id, one: `${at}/${id}` };
 }
+
+/** The same cluster for all tests that leave it as it was. A real one takes half a minute to create. */
+const shared = onceInFile(() => setup());
 
 /** Databases have their own error body: only one sentence. */
 function expectRefused({ status, body }: Answer, expected: number, text: unknown = expect.any(String)): void {
@@ -72,7 +76,7 @@ test("a cluster is accepted with 201, and is creating, initializing, ready", asy
 });
 
 test("a simulated cluster has one host for direct connections and one for the pool", async () => {
-  const { call, one } = await setup();
+  const { call, one } = await shared();
   const { direct, pooler } = (await call("GET", one)).body.data.endpoints.primary;
   expect([direct.port, pooler.port]).toEqual([5432, 5432]);
   expect(direct.host).not.toBe(pooler.host);
@@ -325,7 +329,7 @@ test("attaching is 201, then 200 with the same answer; it is listed, and sets no
 });
 
 test("attaching to a missing App is 404, without an App 422", async () => {
-  const { call, one } = await setup();
+  const { call, one } = await shared();
   expectRefused(await call("POST", `${one}/attachments`, { app_name: "none" }), 404, "App not found");
   expectRefused(await call("POST", `${one}/attachments`, {}), 422);
 });
@@ -337,7 +341,7 @@ test("a cluster can be attached before it is ready", async () => {
 });
 
 test("detaching is 204, and 404 without an attachment or an App", async () => {
-  const { call, one } = await setup();
+  const { call, one } = await shared();
   await call("POST", `${one}/attachments`, { app_name: "web" });
   const gone = await call("DELETE", `${one}/attachments/web`);
   expect([gone.status, gone.text]).toEqual([204, ""]);
@@ -356,7 +360,7 @@ test("a deleted App has no attachments", async () => {
 // --- databases ---
 
 test("databases are created, listed and deleted", async () => {
-  const { call, one } = await setup();
+  const { call, one } = await shared();
   const names = async () => (await call("GET", `${one}/databases`)).body.data.map(({ name }: { name: string }) => name);
   const usual = await names();
   const made = await call("POST", `${one}/databases`, { name: "shop-2_A" });
@@ -380,12 +384,12 @@ test.each([
   [{ name: "postgres" }, 400],
   [{ name: "template0" }, 400],
 ])("a database %j is %i", async (body, status) => {
-  const { call, one } = await setup();
+  const { call, one } = await shared();
   expectRefused(await call("POST", `${one}/databases`, body), status);
 });
 
 test("a reserved database is not deleted", async () => {
-  const { call, one } = await setup();
+  const { call, one } = await shared();
   expectRefused(await call("DELETE", `${one}/databases/postgres`), 400);
 });
 
@@ -450,7 +454,7 @@ test("an extension may use a separate schema, which the request creates", async 
 });
 
 test("PostGIS is 409 unless the cluster was created for it; an unknown extension is 422, an unknown database 404", async () => {
-  const { call, one } = await setup();
+  const { call, one } = await shared();
   const extensions = `${one}/databases/fly-db/extensions`;
   expectRefused(await call("POST", extensions, { name: "postgis" }), 409);
   expectRefused(await call("POST", extensions, { name: "frobnicate" }), 422);
@@ -468,7 +472,7 @@ test("PostGIS can be installed in a cluster that was created for it", async () =
 // --- users ---
 
 test("a cluster begins with the user fly-user, a schema_admin, which cannot be changed", async () => {
-  const { call, one } = await setup();
+  const { call, one } = await shared();
   expect((await call("GET", `${one}/users`)).body).toEqual({ data: [{ username: "fly-user", role: "schema_admin" }] });
   expectRefused(await call("DELETE", `${one}/users/fly-user`), 400);
   expectRefused(await call("PATCH", `${one}/users/fly-user`, { role: "reader" }), 400);
@@ -511,7 +515,7 @@ test.each([
   [{ username: "a".repeat(64), role: "reader" }, 400],
   [{ username: "postgres", role: "reader" }, 400],
 ])("a user %j is %i", async (body, status) => {
-  const { call, one } = await setup();
+  const { call, one } = await shared();
   expectRefused(await call("POST", `${one}/users`, body), status);
 });
 
@@ -544,7 +548,7 @@ test("queries are listed: running ones, in one database or in all, and slow ones
 });
 
 test("a cluster that no client uses has no queries; those of an unknown database are 404, an invalid range is 422", async () => {
-  const { call, one } = await setup();
+  const { call, one } = await shared();
   for (const kind of ["active", "active?database=fly-db", "slow", "slow?range=1h"])
     expect((await call("GET", `${one}/queries/${kind}`)).body).toEqual({ data: [] });
   expectRefused(await call("GET", `${one}/queries/active?database=none`), 404, "Database not found");
