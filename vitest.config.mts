@@ -1,5 +1,5 @@
 import { availableParallelism, tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { isThorough, notNow, withKubernetes } from "./test/support/extent.mts";
@@ -28,6 +28,22 @@ class LongestFirst extends BaseSequencer {
     return sorted.sort((a, b) => rankOf(a) - rankOf(b));
   }
 }
+
+/** The tests of clusters that also run on CloudNativePG: what each imports its services from, and what takes the place of that. */
+const onCnpg: Record<string, { readonly from: string; readonly to: string }> = {
+  "test/service/spec/postgres.test.ts": { from: "../client.ts", to: "test/kubernetes/spec/client.ts" },
+  "test/service/postgres/query.test.ts": { from: "./servers.ts", to: "test/kubernetes/spec/servers.ts" },
+};
+
+/** Not an alias: other tests on Kubernetes import files by the same names. */
+const onOperator = {
+  name: "services of tests on CloudNativePG",
+  enforce: "pre" as const,
+  resolveId(name: string, importer = "") {
+    const { from, to = "" } = onCnpg[relative(import.meta.dirname, importer)] ?? {};
+    return name === from ? join(import.meta.dirname, to) : undefined;
+  },
+};
 
 export default defineConfig({
   test: {
@@ -188,12 +204,14 @@ export default defineConfig({
         },
       },
       {
-        // The Kubernetes runtime on a real control plane, which takes minutes to build.
+        // The Kubernetes runtime on a real control plane, which takes minutes to build. The specification tests of clusters and those
+        // of queries run there too, by the engine on CloudNativePG.
+        plugins: [onOperator],
         test: {
           name: "kubernetes",
-          include: withKubernetes ? ["test/kubernetes/**/*.test.ts"] : [],
+          include: withKubernetes ? ["test/kubernetes/**/*.test.ts", ...Object.keys(onCnpg)] : [],
           globalSetup: ["test/kubernetes/globalSetup.ts"],
-          setupFiles: ["test/support/newRun.ts"],
+          setupFiles: ["test/support/newRun.ts", "test/kubernetes/spec/setup.ts"],
           maxWorkers,
           testTimeout: wholeRun,
           hookTimeout: wholeRun,

@@ -1,17 +1,20 @@
 // Services with Postgres clusters that the operator CloudNativePG runs on the real node.
 import { Resolver } from "node:dns/promises";
+import { join } from "node:path";
 import { CustomObjectsApi, KubeConfig, KubernetesObjectApi } from "@kubernetes/client-node";
 import pg from "pg";
-import { afterAll, beforeAll, expect, inject, vi } from "vitest";
+import { afterAll, beforeAll, expect, inject, vi, type ProvidedContext } from "vitest";
 import type { ServiceOptions } from "../../service/index.ts";
 import { cnpgPostgres } from "../../service/runtime/cnpg/index.ts";
 import { operatorKinds, postgresLabels } from "../../service/runtime/cnpg/names.ts";
 import { Cluster, kubernetesRuntime } from "../../service/runtime/kubernetes/index.ts";
-import { images, importImages, startOperator } from "../../tools/setup/kubernetesPostgres.mjs";
+import { withLock } from "../../tools/lib/lock.mjs";
+import { createOnce, images, importImages, startOperator } from "../../tools/setup/kubernetesPostgres.mjs";
 import { dnsOf } from "../../tools/setup/kubernetesServices.mjs";
 import { requestsOfClusters, type Ready } from "../service/postgres/servers.ts";
 import { withApp } from "../service/client.ts";
-import { afterThisTest } from "../support/leftovers.ts";
+import { gate } from "../support/gate.ts";
+import { afterThisTest, endFile } from "../support/leftovers.ts";
 import { hang } from "../support/patience.mts";
 import { clientsOf } from "./clusters.ts";
 import { realRegion } from "./nodes.ts";
@@ -22,32 +25,64 @@ export const hasPostgres = inject("postgres") !== undefined;
 /** The catalog with the image of the tests. */
 export const catalog = "tests";
 
-/** Starts the operator for the tests of a file. */
+/** Starts the operator for the tests of a file. It is one in the cluster, so files take turns. */
 export function withOperator(): void {
-  let operator: { remove(): Promise<void> } | undefined;
+  const ended = gate();
+  let turn: Promise<void> | undefined;
   beforeAll(async () => {
     const parts = inject("postgres");
     if (!parts) return;
-    await importImages(parts.node, parts.operator, parts.servers);
-    operator = await startOperator(parts.cluster, parts.operator);
-    const config = new KubeConfig();
-    config.loadFromFile(parts.cluster.kubeconfig);
-    await KubernetesObjectApi.makeApiClient(config).create({
-      apiVersion: operatorKinds.cluster.apiVersion,
-      kind: "ClusterImageCatalog",
-      metadata: { name: catalog },
-      spec: { images: [{ major: 17, image: images.postgres }] },
+    const begun = gate();
+    turn = withLock(join(parts.cluster.folder, "operator.lock"), "testing Postgres clusters", async () => {
+      const operator = await begin(parts);
+      begun.open();
+      await ended.opened;
+      await operator.remove();
     });
+    await Promise.race([begun.opened, turn]);
   });
-  afterAll(() => operator?.remove());
+  afterAll(async () => {
+    await endFile();
+    ended.open();
+    await turn;
+  });
+}
+
+async function begin({ node, cluster, operator, servers }: NonNullable<ProvidedContext["postgres"]>) {
+  await importImages(node, operator, servers);
+  const running = await startOperator(cluster, operator);
+  const config = new KubeConfig();
+  config.loadFromFile(cluster.kubeconfig);
+  await createOnce(KubernetesObjectApi.makeApiClient(config), {
+    apiVersion: operatorKinds.cluster.apiVersion,
+    kind: "ClusterImageCatalog",
+    metadata: { name: catalog },
+    spec: { images: [{ major: 17, image: images.postgres }] },
+  });
+  return running;
+}
+
+/** The cluster of the tests, for an engine. */
+export async function connected(): Promise<Cluster> {
+  process.env["KUBECONFIG"] = inject("postgres")?.cluster.kubeconfig ?? "";
+  const cluster = Cluster.of();
+  await cluster.connect();
+  return cluster;
+}
+
+const selectorOf = (dataId: string) => ({ labelSelector: `${postgresLabels.data}=${dataId}` });
+
+/** Removes what the clusters of a service have left in the cluster of the tests. */
+export async function removeClusters(dataId: string): Promise<void> {
+  const { core } = clientsOf(inject("postgres")?.cluster.kubeconfig ?? "");
+  const { items } = await core.listNamespace(selectorOf(dataId));
+  for (const { metadata } of items) await core.deleteNamespace({ name: metadata?.name ?? "" }).catch(() => {});
 }
 
 /** The requests of a service whose clusters are in the cluster of the tests. */
 export async function onOperator(options: ServiceOptions = {}) {
   const { kubeconfig = "", services = "" } = inject("postgres")?.cluster ?? {};
-  process.env["KUBECONFIG"] = kubeconfig;
-  const cluster = Cluster.of();
-  await cluster.connect();
+  const cluster = await connected();
   const app = await withApp({
     nearest: realRegion,
     delays: "none",
@@ -58,12 +93,9 @@ export async function onOperator(options: ServiceOptions = {}) {
   const config = new KubeConfig();
   config.loadFromFile(kubeconfig);
   const clients = { ...clientsOf(kubeconfig), custom: config.makeApiClient(CustomObjectsApi) };
-  const selector = { labelSelector: `${postgresLabels.data}=${app.service.context.dataId}` };
-  afterThisTest(async () => {
-    const { items } = await clients.core.listNamespace(selector);
-    for (const { metadata } of items)
-      await clients.core.deleteNamespace({ name: metadata?.name ?? "" }).catch(() => {});
-  });
+  const { dataId } = app.service.context;
+  const selector = selectorOf(dataId);
+  afterThisTest(() => removeClusters(dataId));
   const resolver = new Resolver();
   resolver.setServers([dnsOf(services)]);
   const requests = requestsOfClusters(app.call);

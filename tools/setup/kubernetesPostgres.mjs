@@ -116,6 +116,12 @@ export async function importImages({ folder, ctr }, program, archive) {
 
 const startsIn = 60_000;
 
+/** Creates an object, unless an operator that ran before this one had it. */
+export const createOnce = (objects, object) =>
+  objects.create(object).catch((error) => {
+    if (error.code !== 409) throw error;
+  });
+
 /** Resolves when the API server has a new kind, which takes a moment. */
 async function served(objects, version, kind) {
   for (const until = Date.now() + startsIn; ; await sleep(50))
@@ -138,7 +144,7 @@ export async function startOperator({ kubeconfig, folder }, program) {
   config.loadFromFile(kubeconfig);
   const objects = KubernetesObjectApi.makeApiClient(config);
   const defined = definitions();
-  for (const object of defined) await objects.create(object);
+  for (const object of defined) await createOnce(objects, object);
   for (const { spec } of defined) await served(objects, `${spec.group}/${spec.versions[0].name}`, spec.names.kind);
   const at = path.join(folder, "cnpg");
   fs.mkdirSync(path.join(at, "operator"), { recursive: true });
@@ -147,6 +153,7 @@ export async function startOperator({ kubeconfig, folder }, program) {
   fs.writeFileSync(path.join(at, "apiserver.key"), key, { mode: 0o600 });
   // It compares the programs of Pods with this one.
   const name = { x64: "amd64" }[process.arch] ?? process.arch;
+  fs.rmSync(path.join(at, "operator", `manager_${name}`), { force: true });
   fs.symlinkSync(program, path.join(at, "operator", `manager_${name}`));
   const port = await freePort();
   const { KUBERNETES_SERVICE_HOST: _, ...env } = {

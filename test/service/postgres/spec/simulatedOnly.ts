@@ -20,7 +20,7 @@ export const exceptions: readonly Exceptions[] = [
     tests: { postgres: ["queries are listed: running ones, in one database or in all, and slow ones"] },
   },
   {
-    because: "the PostgreSQL of the npm package has no PostGIS",
+    because: "the PostgreSQL of the npm package and of CloudNativePG's images has no PostGIS",
     tests: { postgres: ["PostGIS can be installed in a cluster that was created for it"] },
   },
 ];
