@@ -1,6 +1,7 @@
 // A thousand Machines in five regions.
 import { expect, test } from "vitest";
 import { labels, regionLabel } from "../../service/runtime/kubernetes/names.ts";
+import { hang } from "../support/patience.mts";
 import { onCluster } from "./clusters.ts";
 import { regions } from "./nodes.ts";
 
@@ -21,7 +22,7 @@ test("a thousand Machines in five regions start, each with one Pod, spread over 
     const { body } = await app.call("GET", `${app.machines}?summary=true`);
     return body.filter(({ state }: { state: string }) => state === "started").length;
   };
-  await expect.poll(states, { interval: 500 }).toBe(count);
+  await expect.poll(states, { interval: 500, timeout: 4 * hang }).toBe(count);
   const pods = await app.pods();
   expect(new Set(pods.map(({ metadata }) => metadata?.labels?.[labels.machine])).size).toBe(count);
   expect(pods).toHaveLength(count);
@@ -39,5 +40,6 @@ test("a thousand Machines in five regions start, each with one Pod, spread over 
     })
     .toBe(count);
   await app.call("DELETE", "/apps/web?force=true");
-  await expect.poll(app.left, { interval: 1000 }).toEqual([]);
+  // Each Machine takes several requests to remove.
+  await expect.poll(app.left, { interval: 1000, timeout: 4 * hang }).toEqual([]);
 });

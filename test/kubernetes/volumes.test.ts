@@ -1,5 +1,5 @@
 // Volumes as claims, and snapshots as those of the cluster.
-import { KubeConfig, KubernetesObjectApi } from "@kubernetes/client-node";
+import { KubeConfig, KubernetesObjectApi, PatchStrategy, type KubernetesObject } from "@kubernetes/client-node";
 import { describe, expect, inject, test } from "vitest";
 import { labels } from "../../service/runtime/kubernetes/names.ts";
 import { image } from "../runtime/image.ts";
@@ -12,15 +12,37 @@ type App = Awaited<ReturnType<typeof onCluster>>;
 
 const claimsOf = async (app: App) => (await app.core.listPersistentVolumeClaimForAllNamespaces(app.selector)).items;
 
-/** The ids of the volumes and snapshots that the cluster has of a service. */
-async function stored(app: App): Promise<string[]> {
+const snapshotApi = (): KubernetesObjectApi => {
   const config = new KubeConfig();
   config.loadFromFile(inject("kubeconfig"));
-  const { items } = await KubernetesObjectApi.makeApiClient(config).list(
+  return KubernetesObjectApi.makeApiClient(config);
+};
+
+const snapshotsOf = async (app: App): Promise<KubernetesObject[]> => {
+  const { items } = await snapshotApi().list(
     ...(["snapshot.storage.k8s.io/v1", "VolumeSnapshot", undefined, undefined, undefined, undefined] as const),
     ...([undefined, app.selector.labelSelector] as const),
   );
-  return [...(await claimsOf(app)), ...items].map(({ metadata }) => metadata?.labels?.[labels.volume] ?? "").sort();
+  return items;
+};
+
+/** The ids of the volumes and snapshots that the cluster has of a service. */
+const stored = async (app: App): Promise<string[]> =>
+  [...(await claimsOf(app)), ...(await snapshotsOf(app))]
+    .map(({ metadata }) => metadata?.labels?.[labels.volume] ?? "")
+    .sort();
+
+/** Keeps the snapshot of a service in the cluster, or no longer, whoever deletes it. */
+async function hold(app: App, isHeld: boolean): Promise<void> {
+  const held = "example.com/held";
+  const [snapshot] = await snapshotsOf(app);
+  const { name = "", namespace = "", finalizers = [] } = snapshot?.metadata ?? {};
+  const wanted = [...finalizers.filter((one) => one !== held), ...(isHeld ? [held] : [])];
+  const change = {
+    ...{ apiVersion: "snapshot.storage.k8s.io/v1", kind: "VolumeSnapshot" },
+    metadata: { name, namespace, finalizers: wanted },
+  };
+  await snapshotApi().patch(change, undefined, undefined, undefined, undefined, PatchStrategy.MergePatch);
 }
 
 describe.runIf(inject("hasRealNode"))("on a real node, with a driver that copies", () => {
@@ -37,6 +59,22 @@ describe.runIf(inject("hasRealNode"))("on a real node, with a driver that copies
     expect(await capacity()).toEqual(["1Gi"]);
     await app.call("PUT", `/apps/web/volumes/${volume}/extend`, { size_gb: 2 });
     await expect.poll(capacity).toEqual(["2Gi"]);
+  });
+
+  test("a namespace goes with its last snapshot, however late the cluster removes that", async () => {
+    const app = await onCluster({ nearest: realRegion });
+    const { id: volume } = await app.volume({ size_gb: 1 });
+    await app.reaches(await app.create({ image, mounts: [{ volume, path: "/data" }] }), "started");
+    await app.call("POST", `/apps/web/volumes/${volume}/snapshots`);
+    const snapshots = async () => (await app.call("GET", `/apps/web/volumes/${volume}/snapshots`)).body;
+    await expect.poll(async () => (await snapshots())[0]?.status).toBe("created");
+    await hold(app, true);
+    const [{ id }] = await snapshots();
+    await app.call("DELETE", "/apps/web?force=true");
+    await expect.poll(() => stored(app)).toEqual([id]);
+    await expect.poll(() => app.pods()).toEqual([]);
+    await hold(app, false);
+    await expect.poll(app.left).toEqual([]);
   });
 });
 

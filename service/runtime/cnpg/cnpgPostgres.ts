@@ -426,7 +426,6 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
       if (!this.#slices.all().some((slice) => leadsSomewhere(slice, service, place.namespace))) throw new NotYet();
     await this.fill(cluster, ready);
     this.host.events.ready(id, this.#endpointsOf(id));
-    // ASSUMED: the size of a server is known as soon as it is ready. The platform measures it within an hour.
     this.measure(cluster);
     if (cluster.source && cluster.source.backup === undefined) await this.#deleteBackup(backupOfFork(id));
   }

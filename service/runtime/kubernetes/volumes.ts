@@ -31,9 +31,10 @@ export class KubernetesVolumes implements VolumeDriver {
   readonly #claims: Watched<V1PersistentVolumeClaim>;
   /** Undefined if the cluster has none, and until it is connected. */
   #snapshots: Watched<VolumeSnapshot> | undefined;
-  readonly #seen = ({ metadata }: KubernetesObject): void => {
+  readonly #seen = ({ metadata }: KubernetesObject, isGone: boolean): void => {
     const id = metadata?.labels?.[labels.volume];
     if (id !== undefined) this.#reports.volumeChanged(id);
+    if (isGone) this.#namespaces.changed(metadata?.namespace ?? "");
   };
   /** Volumes that were just claimed, so that the cluster has said nothing about them yet. */
   readonly #claimed = new Set<string>();
@@ -55,8 +56,7 @@ export class KubernetesVolumes implements VolumeDriver {
     const mine = selectorOf(host.dataId);
     this.#claims = new Watched<V1PersistentVolumeClaim>(cluster, kinds.claim, mine, host.log, (claim, isGone) => {
       this.#claimed.delete(claim.metadata?.labels?.[labels.volume] ?? "");
-      this.#seen(claim);
-      if (isGone) this.#namespaces.changed(claim.metadata?.namespace ?? "");
+      this.#seen(claim, isGone);
     });
   }
 

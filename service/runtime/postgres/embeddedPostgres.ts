@@ -276,7 +276,6 @@ export class EmbeddedPostgres extends ServerEngine<Ready> implements PostgresEng
     await this.fill(cluster, ready);
     await endRecovery(this.#pathsOf(id));
     this.host.events.ready(id, await this.#endpointsOf(cluster, ready));
-    // ASSUMED: the size of a server is known as soon as it is ready. The platform measures it within an hour.
     this.measure(cluster);
   }
 

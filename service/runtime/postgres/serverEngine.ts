@@ -88,6 +88,7 @@ export abstract class ServerEngine<R extends ReadyServer> {
     return this.#asUser(cluster, { ...asking, isWrite: false }, (client) => statements.relationsOf(client, most));
   }
 
+  // ASSUMED: the size of a server is known as soon as it is ready. The platform measures it within an hour.
   measure({ id }: Cluster): void {
     const measure = async (): Promise<void> => {
       const ready = this.ready.get(id);
