@@ -232,13 +232,18 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
     done();
   });
   const { store } = options.context;
-  // A leader whose lease may have ended may have read what is no longer true.
-  if (store.isLogged)
-    app.addHook("onSend", (_request, _reply, _payload, proceed) => {
-      const { unsure } = store;
+  const together = inOneGo();
+  app.addHook("onSend", ({ method }, _reply, _payload, proceed) => {
+    const send = (): void => {
+      // A leader whose lease may have ended may have read what is no longer true.
+      const unsure = store.isLogged ? store.unsure : undefined;
       if (unsure) void unsure.then(() => proceed());
       else proceed();
-    });
+    };
+    // Those of changes come together already, after the commit that they share.
+    if (method === "GET") together(send);
+    else send();
+  });
   app.setErrorHandler(sendError);
   for (const { row, rule } of routes) {
     app.route({
@@ -249,6 +254,22 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
       handler: (request, reply) => below(request.span ?? undefined, () => handle(options, row, rule, request, reply)),
     });
   }
+}
+
+/**
+ * Does what the requests of one turn of the event loop end with one after the other, without other work in between. A client that gets
+ * an answer is woken up for it; answers that follow at once find it awake, which halves the time that each of them takes.
+ */
+function inOneGo(): (work: () => void) => void {
+  let waiting: (() => void)[] = [];
+  const doAll = (): void => {
+    const all = waiting;
+    waiting = [];
+    for (const work of all) work();
+  };
+  return (work) => {
+    if (waiting.push(work) === 1) setImmediate(doAll);
+  };
 }
 
 // ASSUMED: the log and the audit record the first 200 characters of a path.
