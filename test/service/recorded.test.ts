@@ -31,6 +31,8 @@ function restored(name: string, as: string): { data: string; schema: number } {
 /** Checks that a service of the folder gives all answers of the record, at the moment of the record. */
 async function expectAnswers(name: string, data: string): Promise<void> {
   const { at, answers } = serviceRecordOf(name);
+  // Before the service begins one.
+  const hasHistory = existsSync(join(data, "history.db"));
   const service = createService({ data, clock: new ManualClock(at), delays: "none", strict: true });
   try {
     for (const { method, path, body, status, answer } of answers) {
@@ -40,7 +42,7 @@ async function expectAnswers(name: string, data: string): Promise<void> {
       const given: unknown = got.body === "" ? undefined : got.json();
       expect([about, got.statusCode, given]).toMatchObject([about, status, answer]);
     }
-    if (existsSync(join(data, "history.db")))
+    if (hasHistory)
       expect(await service.context.history.entries({ org: "personal", limit: 1000 })).toContainEqual(
         expect.objectContaining({ operation: "apps.create", status: 201 }),
       );
