@@ -49,6 +49,7 @@ export class RegionalRuntime implements Runtime {
       return subject && this.#of.get(subject.region)?.reach;
     };
     this.reach = {
+      hasOtherWays: this.#parts.some(({ reach }) => reach?.hasOtherWays === true),
       endpoint: (machine, port) => at(machine)?.endpoint(machine, port),
       listens: (machine, port) => at(machine)?.listens(machine, port) ?? Promise.resolve(false),
     };

@@ -41,6 +41,7 @@ function twoRegions() {
         parts.set(region, part);
         return {
           name: "kubernetes",
+          reach: { endpoint: (id: string) => `${region}/${id}`, hasOtherWays: region === "iad" },
           volumeChanged: (id: string) => void part.volumes.push(id),
           start: ({ id }: Subject) => void part.started.push(id),
         } as unknown as Runtime;
@@ -78,6 +79,14 @@ test("a Machine and a volume get to the runtime of their region, a deleted volum
     ["v-ams", "deleted"],
     ["v-iad", "s-iad", "deleted"],
   ]);
+});
+
+test("a Machine is reached by the runtime of its region, and requests may also come by ways of one of them", () => {
+  const { reach } = twoRegions().runtime;
+  expect([reach.endpoint("m-ams", 80), reach.endpoint("m-iad", 80)]).toEqual(["ams/m-ams", "iad/m-iad"]);
+  expect(reach.endpoint("m-gone", 80)).toBeUndefined();
+  // Otherwise a Machine whose requests come by an Ingress would be stopped as idle.
+  expect(reach.hasOtherWays).toBe(true);
 });
 
 test("a deleted volume is discarded only when nothing is left of it in any cluster", () => {
