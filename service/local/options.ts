@@ -21,7 +21,7 @@ export type PostgresName = (typeof postgresNames)[number];
 /** What can issue certificates instead of the service. */
 export const certificatesNames = ["cert-manager"] as const;
 
-/** Name of what issues certificates. */
+/** An issuer of certificates to choose. */
 export type CertificatesName = (typeof certificatesNames)[number];
 
 /** Selects a service, and says how to start it if it is not running. */

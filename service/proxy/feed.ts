@@ -18,12 +18,12 @@ export interface Since {
 const atATime = 100;
 // ASSUMED: a proxy hears from the service at least every five seconds, so it notices a lost connection soon.
 const aliveMs = 5000;
-/** Ids of what is gone are kept for proxies that come back. */
+/** Number of ids of deleted objects that are kept for proxies that come back. */
 const mostGone = 10_000;
 
 /** A connection of a proxy. */
 interface Follower {
-  /** Ids of what it has to be told. */
+  /** Ids of Apps and Machines to send. */
   readonly pending: Set<string>;
   wake: () => void;
 }
@@ -36,7 +36,7 @@ interface Said {
 
 const gone = "gone";
 
-/** Tells proxies what they need. */
+/** Sends proxies what they need. */
 export class Feed {
   readonly replicas: Replicas;
   readonly #context: Context;
@@ -61,7 +61,7 @@ export class Feed {
 
   /** These objects of the store have changed. */
   changed(touched: Iterable<string>): void {
-    if (this.#said) for (const id of touched) if (this.#note(this.#said, id)) this.#tell(id);
+    if (this.#said) for (const id of touched) if (this.#note(this.#said, id)) this.#send(id);
   }
 
   /** Resolves once no proxy sends requests to a Machine; undefined if there is no proxy. */
@@ -69,7 +69,7 @@ export class Feed {
     if (this.replicas.size === 0) return undefined;
     if (this.#said) this.#note(this.#said, machine);
     this.#at++;
-    this.#tell(machine);
+    this.#send(machine);
     return this.replicas.drained(machine, this.#at);
   }
 
@@ -126,7 +126,7 @@ export class Feed {
   #readAll(): Map<string, Said> {
     const { store } = this.#context;
     const said = new Map<string, Said>();
-    // What they say is read when it is told. A digest that nothing has means that the next change is told, too.
+    // Their lines are made when they are sent. No line has this digest, so the next change is sent, too.
     const unread: Said = { digest: "", at: this.#at };
     for (const { id } of store.each<{ id: string }>("SELECT id FROM apps WHERE deleting < 2")) said.set(id, unread);
     for (const { id } of store.each<{ id: string }>("SELECT id FROM machines WHERE destroyed_at IS NULL"))
@@ -158,14 +158,14 @@ export class Feed {
     }
   }
 
-  #tell(id: string): void {
+  #send(id: string): void {
     for (const follower of this.#followers) {
       follower.pending.add(id);
       follower.wake();
     }
   }
 
-  /** What a proxy has to be told, some lines at a time. */
+  /** The lines to send to a proxy, some at a time. */
   *#linesFor({ pending }: Follower): Generator<string> {
     while (pending.size > 0) {
       let lines = "";
@@ -179,7 +179,7 @@ export class Feed {
     }
   }
 
-  /** Resolves when there is something to tell, or after a while. */
+  /** Resolves when there is something to send, or after a while. */
   #news(follower: Follower): Promise<void> {
     const { promise, resolve } = withResolvers();
     const timer = setTimeout(resolve, aliveMs).unref();

@@ -22,8 +22,8 @@ const rowWeight = 600;
 /** Pause between two attempts to connect to a program that does not listen yet. */
 const listenPause = 20;
 
-/** What a proxy is told of changes. */
-interface Told {
+/** What the proxy does after a change. */
+interface Listener {
   /** These Apps and Machines have changed. */
   changed(touched: ReadonlySet<string>): void;
   /** An endpoint is no longer a Machine's. */
@@ -37,16 +37,16 @@ export class Followed {
   readonly #store = new Store(":memory:");
   readonly #endpoints = new Map<string, ReadonlyMap<number, string>>();
   readonly #retried = new Set<string>();
-  /** What was mentioned since everything has begun to be told; undefined when it was. */
+  /** Ids in the lines since the feed began with everything; undefined once it has sent all. */
   #mentioned: Set<string> | undefined;
-  readonly #told: Told;
+  readonly #listener: Listener;
 
-  constructor(publicNames: NamesOfService["publicNames"], log: ProxyContext["log"], told: Told) {
+  constructor(publicNames: NamesOfService["publicNames"], log: ProxyContext["log"], listener: Listener) {
     const store = this.#store;
-    this.#told = told;
-    // A Machine may be told before its App.
+    this.#listener = listener;
+    // The line of a Machine may come before that of its App.
     store.db.exec("PRAGMA foreign_keys = OFF");
-    store.hooks = { beforeCommit() {}, afterCommit: (touched) => told.changed(touched) };
+    store.hooks = { beforeCommit() {}, afterCommit: (touched) => listener.changed(touched) };
     this.context = {
       store,
       clock: new MovableClock(systemClock()),
@@ -67,7 +67,7 @@ export class Followed {
     };
   }
 
-  /** From now on, everything is told: what is not mentioned until {@link complete} is gone. */
+  /** From now on, the feed sends everything: what has no line until {@link complete} no longer exists. */
   begin(): void {
     this.#mentioned = new Set();
   }
@@ -80,7 +80,7 @@ export class Followed {
     });
   }
 
-  /** Everything was told. */
+  /** The feed has sent everything. */
   async complete(): Promise<void> {
     const mentioned = this.#mentioned;
     if (!mentioned) return;
@@ -177,7 +177,7 @@ export class Followed {
   #reached(id: string, endpoints: ReadonlyMap<number, string>): void {
     const still = new Set(endpoints.values());
     for (const endpoint of this.#endpoints.get(id)?.values() ?? [])
-      if (!still.has(endpoint)) this.#told.forget(endpoint);
+      if (!still.has(endpoint)) this.#listener.forget(endpoint);
     if (endpoints.size > 0) this.#endpoints.set(id, endpoints);
     else this.#endpoints.delete(id);
   }

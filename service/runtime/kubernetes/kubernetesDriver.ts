@@ -76,7 +76,7 @@ export interface KubernetesOptions {
 
 // ASSUMED: a cluster that adds nodes by itself does so within two minutes.
 const usualPlacementMs = 120_000;
-// ASSUMED: a node that was not reached for five minutes is lost, as for the cluster itself. Its Machines may still run there, cut off.
+// ASSUMED: a node that was not reached for five minutes is lost, as for the cluster itself. Its Machines may still run there, without a connection to it.
 const usualLostNodeMs = 5 * 60_000;
 // ASSUMED: ingress controllers and nodes follow a change within three seconds. Traefik applies one every two seconds, others sooner.
 const usualDrainMs = 3000;
@@ -191,16 +191,7 @@ export class KubernetesDriver implements Driver<PodOf> {
   async #begin(): Promise<void> {
     this.#lease = await this.#connected(this.#reports.closed);
     if (this.#reports.closed.aborted) return;
-    const parts = [
-      this.#pods,
-      this.#nodes,
-      this.#namespaces,
-      this.volumes,
-      this.routes,
-      this.#challenges,
-      this.#budgets,
-    ];
-    await Promise.all([...parts.map((part) => part.begin()), this.#certManager?.begin()]);
+    await Promise.all(this.#parts().map((part) => part.begin()));
     if (this.#reports.closed.aborted) return;
     this.isReady = true;
     for (const id of this.#host.ids()) this.routes.appChanged(this.#host.subject(id)?.appId ?? "");
@@ -213,17 +204,22 @@ export class KubernetesDriver implements Driver<PodOf> {
     await this.#reports.lookAtAll(this.#pods.all().flatMap(({ metadata }) => metadata?.labels?.[labels.machine] ?? []));
   }
 
-  async close(stepsEnded: Promise<void>): Promise<void> {
-    const parts = [
-      this.#budgets,
-      this.#challenges,
-      this.routes,
-      this.volumes,
-      this.#namespaces,
+  /** What follows the cluster. */
+  #parts(): readonly { begin(): Promise<void>; close(): Promise<void> }[] {
+    const always = [
       this.#pods,
       this.#nodes,
+      this.#namespaces,
+      this.volumes,
+      this.routes,
+      this.#challenges,
+      this.#budgets,
     ];
-    await Promise.all([stepsEnded, ...parts.map((part) => part.close()), this.#certManager?.close()]);
+    return [...always, this.#certManager ?? []].flat();
+  }
+
+  async close(stepsEnded: Promise<void>): Promise<void> {
+    await Promise.all([stepsEnded, ...this.#parts().map((part) => part.close())]);
     await this.#lease?.release();
   }
 
