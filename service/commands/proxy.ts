@@ -2,6 +2,7 @@
 import { Option, type Command } from "commander";
 import type { OwnProxyOptions } from "../local/ownProxy.ts";
 import { fromEnvironment } from "./environment.ts";
+import { names } from "./names.ts";
 import { print, printJson } from "./print.ts";
 
 interface Flags extends OwnProxyOptions {
@@ -17,8 +18,6 @@ async function proxy(_: Flags, command: Command): Promise<void> {
   const { http, https, pid } = running;
   print(`the proxy of ${options.service} is ready at ports ${http} and ${https} (pid ${pid})`);
 }
-
-const names = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(",")];
 
 /** The options of a proxy. */
 export function proxyOptions(): Option[] {

@@ -23,6 +23,7 @@ import { readLast, type LastResult } from "../backup/places.ts";
 import type { Running } from "../store/lock.ts";
 import { openingOptions } from "./backupFlags.ts";
 import { fromEnvironment } from "./environment.ts";
+import { names } from "./names.ts";
 import { lastBackup } from "../local/backupText.ts";
 import { print, printJson } from "./print.ts";
 import { sentence } from "./sentence.ts";
@@ -146,8 +147,6 @@ async function stop(_: Flags, command: Command): Promise<void> {
     stopped ? `machines-service has stopped (pid ${stopped.pid})` : `machines-service is not running (data ${folder})`,
   );
 }
-
-const names = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(",")];
 
 /** The options of a service, without `--data`. */
 export function startOptions(): Option[] {

@@ -232,7 +232,8 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
     done();
   });
   const { store } = options.context;
-  const together = inOneGo();
+  // A client that gets an answer is woken up for it. Answers that follow at once find it awake, which halves the time of each.
+  const together = inSlices<() => void>((send) => send());
   app.addHook("onSend", ({ method }, _reply, _payload, proceed) => {
     const send = (): void => {
       // A leader whose lease may have ended may have read what is no longer true.
@@ -254,22 +255,6 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
       handler: (request, reply) => below(request.span ?? undefined, () => handle(options, row, rule, request, reply)),
     });
   }
-}
-
-/**
- * Does what the requests of one turn of the event loop end with one after the other, without other work in between. A client that gets
- * an answer is woken up for it; answers that follow at once find it awake, which halves the time that each of them takes.
- */
-function inOneGo(): (work: () => void) => void {
-  let waiting: (() => void)[] = [];
-  const doAll = (): void => {
-    const all = waiting;
-    waiting = [];
-    for (const work of all) work();
-  };
-  return (work) => {
-    if (waiting.push(work) === 1) setImmediate(doAll);
-  };
 }
 
 // ASSUMED: the log and the audit record the first 200 characters of a path.

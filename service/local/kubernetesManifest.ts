@@ -218,6 +218,11 @@ function runMembers(options: ManifestOptions, { replicas, secret }: Members, met
     // Until then it answers, and only then it hands over.
     container: { lifecycle: noticed(3000) },
   });
+  return replicated(replicas, labels, metadata, pod);
+}
+
+/** Several Pods of these labels. A new one is ready before an old one ends, and one at a time may be evicted. */
+function replicated(replicas: number, matchLabels: object, metadata: object, pod: object): readonly object[] {
   return [
     {
       apiVersion: "apps/v1",
@@ -225,15 +230,11 @@ function runMembers(options: ManifestOptions, { replicas, secret }: Members, met
       metadata,
       spec: {
         replicas,
-        selector: { matchLabels: labels },
-        // A new member follows before an old one ends.
+        selector: { matchLabels },
         strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
         template: {
-          metadata: { labels },
-          spec: {
-            ...pod,
-            topologySpreadConstraints: spreadOver(labels),
-          },
+          metadata: { labels: matchLabels },
+          spec: { ...pod, topologySpreadConstraints: spreadOver(matchLabels) },
         },
       },
     },
@@ -241,7 +242,7 @@ function runMembers(options: ManifestOptions, { replicas, secret }: Members, met
       apiVersion: "policy/v1",
       kind: "PodDisruptionBudget",
       metadata,
-      spec: { maxUnavailable: 1, selector: { matchLabels: labels } },
+      spec: { maxUnavailable: 1, selector: { matchLabels } },
     },
   ];
 }
@@ -302,7 +303,6 @@ function runProxies({ image, namespace }: ManifestOptions, { replicas, tcp }: Pr
     // The moment to notice, the drain, and some more.
     terminationGracePeriodSeconds: 40,
     securityContext: asUser,
-    topologySpreadConstraints: spreadOver(proxyLabels),
     containers: [container],
     volumes: [
       { name: "token", secret: { secretName: proxyName, defaultMode: 0o440 } },
@@ -310,24 +310,7 @@ function runProxies({ image, namespace }: ManifestOptions, { replicas, tcp }: Pr
     ],
   };
   return [
-    {
-      apiVersion: "apps/v1",
-      kind: "Deployment",
-      metadata,
-      spec: {
-        replicas,
-        selector: { matchLabels: proxyLabels },
-        // A new one is ready before an old one ends.
-        strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
-        template: { metadata: { labels: proxyLabels }, spec },
-      },
-    },
-    {
-      apiVersion: "policy/v1",
-      kind: "PodDisruptionBudget",
-      metadata,
-      spec: { maxUnavailable: 1, selector: { matchLabels: proxyLabels } },
-    },
+    ...replicated(replicas, proxyLabels, metadata, spec),
     {
       apiVersion: "v1",
       kind: "Service",

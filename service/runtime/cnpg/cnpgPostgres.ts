@@ -31,7 +31,6 @@ import { endedBy, ServerEngine, type ReadyServer } from "../postgres/serverEngin
 import { sessions, type Session } from "../postgres/sessions.ts";
 import { operatorRoles, superuser, visitor } from "../postgres/settings.ts";
 import * as users from "../postgres/users.ts";
-import { Steps } from "../steps.ts";
 import { connect, type Reached } from "./connection.ts";
 import {
   backupName,
@@ -104,8 +103,6 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     "clusters of CloudNativePG have no archive of changes here; restore a backup by its backup_id, or fork the cluster";
   readonly #kubernetes: Kubernetes;
   readonly #options: CnpgOptions;
-  readonly #steps: Steps;
-  readonly #backupSteps: Steps;
   readonly #namespaces: Watched<V1Namespace>;
   readonly #clusters: Watched<ClusterObject>;
   readonly #poolers: Watched<KubernetesObject>;
@@ -116,8 +113,6 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
   readonly #applied = new Map<string, number>();
   /** When the Secrets of a cluster were written, and the authority of its certificate. */
   readonly #secrets = new Map<string, { readonly at: number; readonly root: string }>();
-  /** The cluster of each backup that is being taken. */
-  readonly #clusterOf = new Map<string, string>();
   /** Clusters whose object others have deleted. */
   readonly #lost = new Set<string>();
   /** The last primary of a cluster that was seen. */
@@ -126,22 +121,18 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
   readonly #begun: Promise<void>;
 
   constructor(kubernetes: Kubernetes, host: EngineHost, options: CnpgOptions) {
-    super(host);
+    super(host, (error) => (isAnswered(error) ? reasonOfCluster(error) : reasonOf(error)));
     this.#kubernetes = kubernetes;
     this.#options = options;
     if (!kubernetes.has(snapshotGroup)) this.noBackups = objects.noSnapshots;
-    const failed = "a Postgres cluster could not continue; it is tried again";
-    const reason = (error: unknown): string => (isAnswered(error) ? reasonOfCluster(error) : reasonOf(error));
-    this.#steps = new Steps(host, { kind: "cluster", failed, reasonOf: reason, step: (id) => this.#step(id) });
-    this.#backupSteps = new Steps(host, { kind: "backup", failed, reasonOf: reason, step: (id) => this.#backUp(id) });
     const watched = <T extends KubernetesObject>(kind: Kind, seen: (object: T, isGone: boolean) => void): Watched<T> =>
       new Watched<T>(kubernetes, kind, `${postgresLabels.data}=${host.dataId}`, host.log, seen);
     const ofCluster = ({ metadata }: KubernetesObject): void => {
       const id = metadata?.labels?.[postgresLabels.cluster];
-      if (id !== undefined) this.changed(id);
+      if (id !== undefined) this.clusterSteps.changed(id);
     };
     this.#namespaces = watched(kinds.namespace, () => {
-      for (const id of this.host.ids()) if (this.host.cluster(id)?.status !== "ready") this.changed(id);
+      for (const id of this.host.ids()) if (this.host.cluster(id)?.status !== "ready") this.clusterSteps.changed(id);
     });
     this.#clusters = watched(operatorKinds.cluster, ofCluster);
     this.#poolers = watched(operatorKinds.pooler, ofCluster);
@@ -149,8 +140,8 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     this.#slices = watched<V1EndpointSlice>(kinds.slice, ofCluster);
     this.#backups = watched(operatorKinds.backup, (object) => {
       const backup = object.metadata?.labels?.[postgresLabels.backup];
-      if (backup !== undefined && this.#clusterOf.has(backup)) this.#backupSteps.changed(backup);
-      else for (const id of this.host.ids()) if (backupOfFork(id) === backup) this.changed(id);
+      if (backup !== undefined && this.clusterOf.has(backup)) this.backupSteps.changed(backup);
+      else for (const id of this.host.ids()) if (backupOfFork(id) === backup) this.clusterSteps.changed(id);
     });
     this.#begun = this.#begin();
   }
@@ -175,31 +166,14 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     return undefined;
   }
 
-  create({ id }: Cluster): void {
-    this.#steps.changed(id);
-  }
-
-  destroy({ id }: Cluster): void {
-    this.#steps.changed(id);
-  }
-
-  protected override changed(id: string): void {
-    this.#steps.changed(id);
-  }
-
   protected override openAs(id: string, ready: Ready, database: string, session: Session): Promise<pg.Client> {
     return connect(ready, database, session, this.host.password(id, session.user));
   }
 
   protected override measured(id: string): Promise<void> {
     // Also looks at the certificate.
-    this.changed(id);
+    this.clusterSteps.changed(id);
     return Promise.resolve();
-  }
-
-  backUp({ id }: Cluster, backup: string): void {
-    this.#clusterOf.set(backup, id);
-    this.#backupSteps.changed(backup);
   }
 
   discard(_cluster: string, backup?: string): void {
@@ -209,21 +183,10 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     );
   }
 
-  recover(): void {
-    for (const id of this.host.ids()) {
-      this.#steps.changed(id);
-      for (const backup of this.host.backups(id)) {
-        if (!backup.isRunning) continue;
-        this.#clusterOf.set(backup.id, id);
-        this.#backupSteps.changed(backup.id);
-      }
-    }
-  }
-
   async close(): Promise<void> {
     this.#closed.abort();
     const parts = this.#watches();
-    await Promise.all([this.#steps.close(), this.#backupSteps.close(), ...parts.map((part) => part.close())]);
+    await Promise.all([this.clusterSteps.close(), this.backupSteps.close(), ...parts.map((part) => part.close())]);
     await Promise.all(
       [...this.ready].map(async ([id, { admin }]) => {
         this.ready.delete(id);
@@ -239,7 +202,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
   }
 
   /** The next step of a cluster; true if another one is due. */
-  async #step(id: string): Promise<boolean> {
+  protected async step(id: string): Promise<boolean> {
     await this.#begun;
     if (this.#closed.signal.aborted) return false;
     const cluster = this.host.cluster(id);
@@ -393,7 +356,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     admin.once("end", () => {
       if (this.ready.get(id) !== ready) return;
       this.ready.delete(id);
-      this.changed(id);
+      this.clusterSteps.changed(id);
     });
     const before = this.#primaries.get(id);
     if (before !== undefined && before !== currentPrimary)
@@ -491,15 +454,15 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
   }
 
   /** Takes a backup; true if another attempt is due. */
-  async #backUp(backup: string): Promise<boolean> {
+  protected async writeBackup(backup: string): Promise<boolean> {
     await this.#begun;
-    const id = this.#clusterOf.get(backup);
+    const id = this.clusterOf.get(backup);
     if (id === undefined || this.#closed.signal.aborted) return false;
     const place = this.#placeOf(id);
     const found = this.#backups.get(backupName(backup), place.namespace);
     const fail = (reason: string): boolean => {
       this.host.log.warn({ cluster: id, backup, reason }, "a backup failed");
-      this.#clusterOf.delete(backup);
+      this.clusterOf.delete(backup);
       this.host.events.backupFailed(backup);
       return false;
     };
@@ -516,7 +479,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     const ready = this.ready.get(id);
     // Its size is that of the databases.
     const bytes = ready ? await this.with(ready, queries.storedBytes) : 0;
-    this.#clusterOf.delete(backup);
+    this.clusterOf.delete(backup);
     this.host.events.backedUp(backup, bytes);
     return false;
   }

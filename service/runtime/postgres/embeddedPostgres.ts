@@ -16,7 +16,6 @@ import {
   type NewCluster,
   type PostgresEngine,
 } from "../postgresEngine.ts";
-import { Steps } from "../steps.ts";
 import { installCommand, type Binaries } from "./binaries.ts";
 import type { Connect } from "./access.ts";
 import { completeLog, copyServer, copyWithChanges, draftFrom, keepChanges, markNow, pruneChanges } from "./copies.ts";
@@ -64,11 +63,7 @@ export class EmbeddedPostgres extends ServerEngine<Ready> implements PostgresEng
   readonly replicas = 0;
   readonly version: string;
   readonly #options: EmbeddedOptions;
-  readonly #clusters: Steps;
-  readonly #backups: Steps;
   readonly #poolers: Poolers;
-  /** The cluster of each backup that is being written. */
-  readonly #clusterOf = new Map<string, string>();
   /** Clusters that are being copied for a backup of the service. */
   readonly #archived = new Set<string>();
   /** The transactions that were known, and those that were open, when the log of a cluster was completed. */
@@ -77,14 +72,11 @@ export class EmbeddedPostgres extends ServerEngine<Ready> implements PostgresEng
   #moved: Promise<void> | undefined;
 
   constructor(host: EngineHost, options: EmbeddedOptions) {
-    super(host);
+    super(host, reasonOf);
     this.#options = options;
     const newest = [...options.versions.keys()].sort((a, b) => Number(b) - Number(a));
     this.version = newest.find((version) => isOffered(version)) ?? newest[0] ?? "";
-    this.#poolers = new Poolers(options, options.pooler, (id) => this.#clusters.changed(id));
-    const failed = "a Postgres cluster could not continue; it is tried again";
-    this.#clusters = new Steps(host, { kind: "cluster", failed, reasonOf, step: (id) => this.#step(id) });
-    this.#backups = new Steps(host, { kind: "backup", failed, reasonOf, step: (id) => this.#backUp(id) });
+    this.#poolers = new Poolers(options, options.pooler, (id) => this.clusterSteps.changed(id));
   }
 
   problem({ version, hasPostgis }: NewCluster): { status: 422; message: string } | undefined {
@@ -98,29 +90,12 @@ export class EmbeddedPostgres extends ServerEngine<Ready> implements PostgresEng
     return undefined;
   }
 
-  create({ id }: Cluster): void {
-    this.#clusters.changed(id);
-  }
-
-  destroy({ id }: Cluster): void {
-    this.#clusters.changed(id);
-  }
-
-  protected override changed(id: string): void {
-    this.#clusters.changed(id);
-  }
-
   protected override openAs(id: string, { port }: Ready, database: string, session: Session): Promise<pg.Client> {
     return servers.connect(this.#pathsOf(id), port, database, session, this.host.password(id, session.user));
   }
 
   protected override measured(id: string, client: pg.Client): Promise<void> {
     return this.#prune(id, client);
-  }
-
-  backUp({ id }: Cluster, backup: string): void {
-    this.#clusterOf.set(backup, id);
-    this.#backups.changed(backup);
   }
 
   discard(cluster: string, backup?: string): void {
@@ -130,26 +105,19 @@ export class EmbeddedPostgres extends ServerEngine<Ready> implements PostgresEng
     void rm(discarded, { recursive: true, force: true });
   }
 
-  recover(): void {
+  override recover(): void {
     this.#endMoved().catch((error: unknown) =>
       this.host.log.warn({ reason: reasonOf(error) }, "a Postgres server could not be ended"),
     );
     this.#discardLeftovers().catch((error: unknown) =>
       this.host.log.warn({ reason: reasonOf(error) }, "the last copies of deleted clusters could not be read"),
     );
-    for (const id of this.host.ids()) {
-      this.#clusters.changed(id);
-      for (const backup of this.host.backups(id)) {
-        if (!backup.isRunning) continue;
-        this.#clusterOf.set(backup.id, id);
-        this.#backups.changed(backup.id);
-      }
-    }
+    super.recover();
   }
 
   async close(): Promise<void> {
     this.#closed.abort(new PostgresError("the service is closing"));
-    await Promise.all([this.#clusters.close(), this.#backups.close()]);
+    await Promise.all([this.clusterSteps.close(), this.backupSteps.close()]);
     await Promise.all(
       [...this.ready].map(async ([id, { admin }]) => {
         this.ready.delete(id);
@@ -192,7 +160,7 @@ export class EmbeddedPostgres extends ServerEngine<Ready> implements PostgresEng
   }
 
   /** The next step of a cluster; true if another one is due. */
-  async #step(id: string): Promise<boolean> {
+  protected async step(id: string): Promise<boolean> {
     const cluster = this.host.cluster(id);
     switch (cluster?.status) {
       case "creating":
@@ -296,7 +264,7 @@ export class EmbeddedPostgres extends ServerEngine<Ready> implements PostgresEng
     running.admin.once("end", () => {
       if (this.ready.get(id) !== ready) return;
       this.ready.delete(id);
-      void this.#poolers.release(id).then(() => this.#clusters.changed(id));
+      void this.#poolers.release(id).then(() => this.clusterSteps.changed(id));
     });
     return ready;
   }
@@ -352,8 +320,8 @@ export class EmbeddedPostgres extends ServerEngine<Ready> implements PostgresEng
   }
 
   /** Writes a backup; true if another attempt is due. */
-  async #backUp(backup: string): Promise<boolean> {
-    const id = this.#clusterOf.get(backup);
+  protected async writeBackup(backup: string): Promise<boolean> {
+    const id = this.clusterOf.get(backup);
     if (id === undefined) return false;
     const paths = this.#pathsOf(id);
     try {
@@ -374,7 +342,7 @@ export class EmbeddedPostgres extends ServerEngine<Ready> implements PostgresEng
       await rm(join(paths.backups, `${backup}.draft`), { recursive: true, force: true });
       this.host.events.backupFailed(backup);
     }
-    this.#clusterOf.delete(backup);
+    this.clusterOf.delete(backup);
     return false;
   }
 

@@ -19,6 +19,7 @@ import { asSuperuser, type Access } from "./access.ts";
 import * as contents from "./contents.ts";
 import { isRefusal } from "./postgresError.ts";
 import * as queries from "./queries.ts";
+import { Steps } from "../steps.ts";
 import type { Session } from "./sessions.ts";
 import * as statements from "./statements.ts";
 import * as users from "./users.ts";
@@ -42,15 +43,30 @@ export abstract class ServerEngine<R extends ReadyServer> {
   protected readonly host: EngineHost;
   /** The servers that can be used. */
   protected readonly ready = new Map<string, R>();
+  protected readonly clusterSteps: Steps;
+  protected readonly backupSteps: Steps;
+  /** The cluster of each backup that is being written. */
+  protected readonly clusterOf = new Map<string, string>();
   /** Requests that wait for a change, by its number. */
   readonly #waiting = new Map<number, Waiting>();
 
-  constructor(host: EngineHost) {
+  constructor(host: EngineHost, reason: (error: unknown) => string) {
     this.host = host;
+    const failed = "a Postgres cluster could not continue; it is tried again";
+    this.clusterSteps = new Steps(host, { kind: "cluster", failed, reasonOf: reason, step: (id) => this.step(id) });
+    this.backupSteps = new Steps(host, {
+      kind: "backup",
+      failed,
+      reasonOf: reason,
+      step: (id) => this.writeBackup(id),
+    });
   }
 
-  /** A cluster has changed, or may have. */
-  protected abstract changed(id: string): void;
+  /** The next step of a cluster; true if another one is due. */
+  protected abstract step(id: string): Promise<boolean>;
+
+  /** Writes a backup; true if another attempt is due. */
+  protected abstract writeBackup(backup: string): Promise<boolean>;
 
   /** Opens a connection as a user of a cluster. */
   protected abstract openAs(id: string, ready: R, database: string, session: Session): Promise<pg.Client>;
@@ -58,9 +74,29 @@ export abstract class ServerEngine<R extends ReadyServer> {
   /** Another part of the engine that a size was measured with. */
   protected abstract measured(id: string, client: pg.Client): Promise<void>;
 
+  create({ id }: Cluster): void {
+    this.clusterSteps.changed(id);
+  }
+
+  destroy({ id }: Cluster): void {
+    this.clusterSteps.changed(id);
+  }
+
+  backUp({ id }: Pick<Cluster, "id">, backup: string): void {
+    this.clusterOf.set(backup, id);
+    this.backupSteps.changed(backup);
+  }
+
+  recover(): void {
+    for (const id of this.host.ids()) {
+      this.clusterSteps.changed(id);
+      for (const backup of this.host.backups(id)) if (backup.isRunning) this.backUp({ id }, backup.id);
+    }
+  }
+
   change({ id }: Cluster, change: ClusterChange): Promise<void> {
     const number = this.host.keep(id, change);
-    this.changed(id);
+    this.clusterSteps.changed(id);
     return new Promise((resolve, reject) => this.#waiting.set(number, { cluster: id, resolve, reject }));
   }
 
