@@ -57,14 +57,31 @@ export async function prepareWorkbench(packages: readonly string[], signal: Abor
     writeFileSync(join(dir, "package.json"), JSON.stringify({ name: "bench", private: true }));
     const install = ["install", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"];
     await run("npm", [...install, ...files, `@pulumi/pulumi@${version}`], { cwd: dir, env, signal });
-    cpSync(join(root, "bench/floor/dynamic"), join(dir, "node_modules/machines-floor"), { recursive: true });
-    cpSync(join(root, "bench/floor/plugin"), join(dir, "node_modules/machines-floor-plugin"), { recursive: true });
+    for (const [folder, name] of [
+      ["dynamic", "machines-floor"],
+      ["plugin", "machines-floor-plugin"],
+    ] as const) {
+      cpSync(join(root, "bench/floor", folder), join(dir, "node_modules", name), { recursive: true });
+      const properties = Object.fromEntries(["App", "Machine"].map((type) => [type, declaredBy(folder, type)]));
+      writeFileSync(join(dir, "node_modules", name, "properties.json"), JSON.stringify(properties));
+    }
     cpSync(join(root, "bench/floor/policy"), join(dir, "node_modules/policy-floor"), { recursive: true });
     return { dir, env, signal, remove };
   } catch (error) {
     remove();
     throw error;
   }
+}
+
+/** The names of the properties that the real class of a type declares. Those of the plugin also declare what has a default. */
+function declaredBy(binding: "dynamic" | "plugin", type: string): readonly string[] {
+  const { resources } = readJson(join(root, "provider/schema.json")) as {
+    resources: Record<string, { properties: object; inputProperties: Record<string, { default?: unknown }> }>;
+  };
+  const { properties, inputProperties } = resources[`machines:index:${type}`] ?? { properties: {}, inputProperties: {} };
+  return Object.keys(properties).filter(
+    (name) => binding === "plugin" || inputProperties[name]?.default === undefined,
+  );
 }
 
 /** The user's Pulumi settings are kept, because they are meant to have an effect. A login is not. */

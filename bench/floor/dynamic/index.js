@@ -1,12 +1,11 @@
 // The floor of the dynamic binding: classes that register their inputs, under the type names of the real ones.
-const fs = require("node:fs");
 const pulumi = require("@pulumi/pulumi");
 
-const state = JSON.parse(fs.readFileSync(process.env.BENCH_STATE, "utf8"));
+const properties = require("./properties.json");
 
-/** Like the real classes, it declares every output, so that it is unknown until it is known. */
+/** Like the real classes, it declares every property, so that it is unknown until it is known. */
 const floorOf = (type) => {
-  const unknown = Object.fromEntries(Object.keys(state[type].outputs).map((name) => [name, undefined]));
+  const unknown = Object.fromEntries(properties[type].map((name) => [name, undefined]));
   // As long as the real one.
   const __provider = `exports.handler=()=>require("machines-floor/provider").provider("${type}");`;
   return class extends pulumi.CustomResource {
