@@ -78,10 +78,11 @@ function declaredBy(binding: "dynamic" | "plugin", type: string): readonly strin
   const { resources } = readJson(join(root, "provider/schema.json")) as {
     resources: Record<string, { properties: object; inputProperties: Record<string, { default?: unknown }> }>;
   };
-  const { properties, inputProperties } = resources[`machines:index:${type}`] ?? { properties: {}, inputProperties: {} };
-  return Object.keys(properties).filter(
-    (name) => binding === "plugin" || inputProperties[name]?.default === undefined,
-  );
+  const { properties, inputProperties } = resources[`machines:index:${type}`] ?? {
+    properties: {},
+    inputProperties: {},
+  };
+  return Object.keys(properties).filter((name) => binding === "plugin" || inputProperties[name]?.default === undefined);
 }
 
 /** The user's Pulumi settings are kept, because they are meant to have an effect. A login is not. */
