@@ -16,14 +16,14 @@ export interface FedHostname extends Pick<
 }
 
 /** An App. */
-export interface FedApp extends Pick<AppRow, "id" | "org" | "name"> {
+export interface FedApp extends Pick<AppRow, "id" | "org" | "name" | "network"> {
   readonly hostnames: readonly FedHostname[];
 }
 
 /** A Machine. */
 export interface FedMachine extends Pick<
   MachineRow,
-  "id" | "app" | "state" | "version" | "cordoned" | "checks" | "created_at"
+  "id" | "app" | "region" | "state" | "version" | "cordoned" | "checks" | "created_at"
 > {
   /** The result of each check by its name; null if all have the same. */
   readonly results: Readonly<Record<string, CheckResult["status"]>> | null;
@@ -68,7 +68,7 @@ function routing({ services, checks }: MachineConfig): FedMachine["config"] {
 }
 
 function fedMachine(context: Context, reach: Reach, machine: MachineRow): FedMachine {
-  const { id, app, state, version, cordoned, checks, created_at, check_results } = machine;
+  const { id, app, region, state, version, cordoned, checks, created_at, check_results } = machine;
   const config = routing(storedConfig(context, machine).parsed);
   const ports = new Set(
     (config.services ?? []).flatMap(({ ports: given, internal_port }) => (given ? [internal_port] : [])),
@@ -79,14 +79,14 @@ function fedMachine(context: Context, reach: Reach, machine: MachineRow): FedMac
   });
   const results = JSON.parse(check_results ?? "null") as Readonly<Record<string, CheckResult>> | null;
   return {
-    ...{ id, app, state, version, cordoned, checks, created_at, config },
+    ...{ id, app, region, state, version, cordoned, checks, created_at, config },
     results: results && Object.fromEntries(Object.entries(results).map(([name, { status }]) => [name, status])),
     isRetried: state === "stopped" && context.timers.pending(id, "machine.retry"),
     endpoints: Object.fromEntries(endpoints),
   };
 }
 
-function fedApp({ store, vault }: Context, { id, org, name }: Pick<AppRow, "id" | "org" | "name">): FedApp {
+function fedApp({ store, vault }: Context, { id, org, name, network }: Omit<FedApp, "hostnames">): FedApp {
   const rows = store.all<HostnameRow>(
     "SELECT * FROM hostnames WHERE app = ? AND owned_at IS NOT NULL ORDER BY hostname",
     id,
@@ -101,14 +101,14 @@ function fedApp({ store, vault }: Context, { id, org, name }: Pick<AppRow, "id" 
       custom_key: opened(keyNames.custom(row), row.custom_key),
     };
   });
-  return { id, org, name, hostnames };
+  return { id, org, name, network, hostnames };
 }
 
 /** What there is to say of the App or the Machine with an id now; undefined if the id is neither's. */
 export function lineOf(context: Context, reach: Reach, id: string): FeedLine | undefined {
   const machine = findMachine(context, id);
   if (machine) return machine.destroyed_at === null ? { machine: fedMachine(context, reach, machine) } : { gone: id };
-  const app = context.store.get<AppRow>("SELECT id, org, name, deleting FROM apps WHERE id = ?", id);
+  const app = context.store.get<AppRow>("SELECT id, org, name, network, deleting FROM apps WHERE id = ?", id);
   if (!app) return undefined;
   return app.deleting < 2 ? { app: fedApp(context, app) } : { gone: id };
 }

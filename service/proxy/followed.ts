@@ -101,16 +101,16 @@ export class Followed {
     else if ("gone" in line) this.#gone(line.gone);
   }
 
-  #app({ id, org, name, hostnames }: FedApp): void {
+  #app({ id, org, name, network, hostnames }: FedApp): void {
     const store = this.#store;
     this.#mentioned?.add(id);
     // Another App may have had the name until a moment ago.
     for (const other of store.all<{ id: string }>("SELECT id FROM apps WHERE name = ? AND id <> ?", name, id))
       this.#gone(other.id);
     store.run(
-      `INSERT INTO apps (id, org, name, network, created_at) VALUES (?, ?, ?, '', 0)
-       ON CONFLICT (id) DO UPDATE SET org = excluded.org, name = excluded.name`,
-      ...[id, org, name],
+      `INSERT INTO apps (id, org, name, network, created_at) VALUES (?, ?, ?, ?, 0)
+       ON CONFLICT (id) DO UPDATE SET org = excluded.org, name = excluded.name, network = excluded.network`,
+      ...[id, org, name, network],
     );
     store.run("DELETE FROM hostnames WHERE app = ?", id);
     for (const { issued_key, custom_key, ...row } of hostnames) {
@@ -194,6 +194,6 @@ export class Followed {
 
 /** Columns of a Machine by which no request is routed. */
 const unused = {
-  ...{ region: "", private_ip: "", launch: 1, restarts: 0, retried_from: 0, restarted: 0, cpu_kind: "shared" },
+  ...{ private_ip: "", launch: 1, restarts: 0, retried_from: 0, restarted: 0, cpu_kind: "shared" },
   ...{ standby: 0, checked_at: 0, updated_at: 0, image_ref: "{}", brief: "{}" },
 };

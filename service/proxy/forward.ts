@@ -7,7 +7,8 @@ import type { HeaderChanges } from "../../api/answerHeaders.ts";
 import { codeOf } from "../runtime/errorCode.ts";
 import { answerHeaders, requestHeaders, trailersOf } from "./headers.ts";
 import { join } from "./join.ts";
-import { hasBody, pathOf } from "./malformed.ts";
+import type { KeptBody } from "./keptBody.ts";
+import { pathOf } from "./malformed.ts";
 
 // ASSUMED: a Machine accepts a connection within ten seconds.
 const connectMs = 10_000;
@@ -30,16 +31,21 @@ export interface Forwarding {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly changes: HeaderChanges;
+  /** The body of the request, if it has one. */
+  readonly body: KeptBody | undefined;
+  /** What the Machine gets to know of the one that handed the request on. */
+  readonly source: string | undefined;
   /** What the client has sent after it requested another protocol. */
   readonly head: Buffer | undefined;
 }
 
 /**
- * Sends a request to a Machine, and resolves when the client has its answer or has gone.
+ * Sends a request to a Machine, and resolves when the client has its answer or has gone. It resolves to the header `fly-replay` of the
+ * answer if there is one: the client gets nothing of this answer.
  * @throws BadAnswer if the Machine has begun to answer; the error of the connection if it has not.
  */
-export function forward(forwarding: Forwarding): Promise<void> {
-  const { request, response } = forwarding;
+export function forward(forwarding: Forwarding): Promise<string | undefined> {
+  const { request, response, body } = forwarding;
   return new Promise((resolve, reject) => {
     const { sent, hasBegun } = begin(forwarding);
     let isOver = false;
@@ -51,7 +57,7 @@ export function forward(forwarding: Forwarding): Promise<void> {
     };
     const gone = (): void => {
       end();
-      resolve();
+      resolve(undefined);
     };
     const fail = (error: unknown): void => {
       if (isOver) return;
@@ -63,7 +69,7 @@ export function forward(forwarding: Forwarding): Promise<void> {
       }
       // The client sees that the answer is not complete.
       response.destroy();
-      resolve();
+      resolve(undefined);
     };
     const guarded = (work: () => void): void => {
       try {
@@ -81,6 +87,11 @@ export function forward(forwarding: Forwarding): Promise<void> {
       fail(isInvalid || hasBegun() ? new BadAnswer(codeOf(error), isInvalid) : error);
     });
     sent.on("response", (answer) => {
+      const replay = answer.headers["fly-replay"];
+      if (replay !== undefined && !isOver) {
+        end();
+        return resolve(String(replay));
+      }
       answer.once("end", () => (isRead = answer.complete));
       guarded(() => passBack(answer, forwarding, fail));
     });
@@ -91,10 +102,10 @@ export function forward(forwarding: Forwarding): Promise<void> {
         return fail(new BadAnswer("UNASKED_UPGRADE"));
       }
       response.removeListener("close", gone);
-      request.socket.once("close", resolve);
+      request.socket.once("close", () => resolve(undefined));
       guarded(() => switchProtocols(answer, machine, first, forwarding));
     });
-    if (hasBody(request)) request.pipe(sent);
+    if (body) body.sendTo(sent);
     else sent.end();
   });
 }
@@ -106,14 +117,14 @@ interface Begun {
   readonly hasBegun: () => boolean;
 }
 
-function begin({ endpoint, agent, request, head }: Forwarding): Begun {
+function begin({ endpoint, agent, request, head, source }: Forwarding): Begun {
   const upgrade = head === undefined ? undefined : request.headers.upgrade;
   const sent = send({
     ...addressOf(endpoint),
     agent: agent ?? false,
     method: request.method ?? "GET",
     path: pathOf(request),
-    headers: requestHeaders(request, upgrade),
+    headers: requestHeaders(request, upgrade, source),
   });
   // No header is left out, however many there are.
   sent.maxHeadersCount = 0;

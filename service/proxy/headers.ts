@@ -42,8 +42,12 @@ function lengthOf({ headers, method = "GET" }: IncomingMessage): string[] {
   return length === undefined ? [] : ["content-length", length];
 }
 
-/** The headers of a request to a Machine; with `upgrade`, those that ask for another protocol. */
-export function requestHeaders(request: IncomingMessage, upgrade: string | undefined): string[] {
+/** The headers of a request to a Machine; with `upgrade`, those that ask for another protocol; with `source`, of one handed on. */
+export function requestHeaders(
+  request: IncomingMessage,
+  upgrade: string | undefined,
+  source: string | undefined,
+): string[] {
   const { rawHeaders, headers } = request;
   const named = namedBy(headers.connection);
   // Routing and framing are said once, and first.
@@ -55,7 +59,7 @@ export function requestHeaders(request: IncomingMessage, upgrade: string | undef
     if (ofRequest.has(lower) || ofProxies.test(lower) || (named.has(lower) && !needed.includes(lower))) continue;
     sent.push(name, value);
   }
-  sent.push(...knownOf(request));
+  sent.push(...knownOf(request), ...(source === undefined ? [] : ["fly-replay-src", source]));
   if (upgrade !== undefined) sent.push("connection", "upgrade", "upgrade", upgrade);
   // A Machine that is told to close does so before it has read an upload that it refuses, and its answer is lost.
   else sent.push("connection", "keep-alive");

@@ -155,6 +155,7 @@ export class Proxy {
       ports: () => this.#ports,
       answerOf: this.#answerOf,
       arrivalOf: (socket) => this.#addresses?.arrivalOf(socket),
+      now: () => this.#context.clock.now(),
       mostKept: this.#clients.limits.most,
       own: this.#ownAnswers(),
       trusted: this.#trusted,

@@ -6,6 +6,7 @@ import type { MachineState } from "../states/machineStates.ts";
 import { choose, type Load } from "./balance.ts";
 import { Recent } from "../store/recent.ts";
 import { isAsleep, type Power } from "./power.ts";
+import { anyMachine, type Wish } from "./replay.ts";
 import { hostOf, nameIn, passes, publicPorts, statusOf, type Host, type Offer, type PublicPort } from "./routes.ts";
 
 // ASSUMED: a request waits a minute for a Machine that is being started, updated or created.
@@ -41,6 +42,13 @@ export interface Target {
 
 /** No Machine can take a request: why, for the client. */
 export class Unavailable extends Error {}
+
+/** Which Machine is to be taken. */
+export interface Choice {
+  /** They are avoided. */
+  readonly tried?: ReadonlySet<string>;
+  readonly wish?: Wish;
+}
 
 interface Candidate extends Load {
   readonly offer: Offer;
@@ -145,6 +153,17 @@ export class Targets {
   }
 
   /**
+   * The App with a name, if a Machine of this App may hand requests on to it: one of the same organization and network.
+   */
+  neighbour(app: string, name: string): string | undefined {
+    return this.#context.store.get<{ id: string }>(
+      `SELECT other.id FROM apps JOIN apps AS other ON other.org = apps.org AND other.network = apps.network
+       WHERE apps.id = ? AND other.name = ? AND other.deleting < 2`,
+      ...[app, name],
+    )?.id;
+  }
+
+  /**
    * A Machine for the next request to a public port of an App.
    * Those that were tried before are avoided.
    * @throws Unavailable if there is none in time.
@@ -154,7 +173,7 @@ export class Targets {
     port: number,
     signal: AbortSignal,
     kind: Kind,
-    tried: ReadonlySet<string> = none,
+    { tried = none, wish = anyMachine }: Choice = {},
   ): Promise<Target> {
     const { clock } = this.#context;
     const begun = clock.elapsed();
@@ -164,16 +183,25 @@ export class Targets {
       await this.#change(app, left, signal);
     for (;;) {
       signal.throwIfAborted();
-      const offers = this.portsOf(app).get(port)?.offers ?? [];
-      const target = this.#choose(offers, kind, tried);
-      if (target) return target;
+      const groups = this.#wanted(app, port, wish);
+      for (const group of groups) {
+        const target = this.#choose(group, kind, tried);
+        if (target) return target;
+      }
+      const offers = groups.flat();
       const isBusy = offers.some(({ machine }) => machine.state === "started" && machine.cordoned === 0);
       if (this.#wakeOne(offers) || offers.some((offer) => this.#isUnderway(offer))) patience = startMs;
       else if (!isBusy) patience = 0;
       const left = begun + patience - clock.elapsed();
-      if (left <= 0) throw new Unavailable(reasonOf(offers));
+      if (left <= 0) throw new Unavailable(reasonOf(offers, wish));
       await this.#change(app, left, signal);
     }
+  }
+
+  /** The Machines behind a public port that a request is for, in groups. */
+  #wanted(app: string, port: number, wish: Wish): readonly (readonly Offer[])[] {
+    const offers = this.portsOf(app).get(port)?.offers ?? [];
+    return wish === anyMachine ? [offers] : wish.map((group) => offers.filter(({ machine }) => group(machine)));
   }
 
   /** Whether a Machine is about to take requests. One that is started and is not reached is reached soon, or ends and starts again. */
@@ -310,8 +338,8 @@ function add(counts: Map<string, number>, key: string, number: number): void {
 }
 
 /** Why none of them takes a request: `1 is stopped, 2 fail their checks`. */
-function reasonOf(offers: readonly Offer[]): string {
-  if (offers.length === 0) return "it has no Machine with a service at this port";
+function reasonOf(offers: readonly Offer[], wish: Wish): string {
+  if (offers.length === 0) return `it has no ${wish === anyMachine ? "" : "such "}Machine with a service at this port`;
   const counts = new Map<string, number>();
   for (const offer of offers) {
     const { state, cordoned } = offer.machine;

@@ -10,11 +10,14 @@ import { answerOver } from "../runtime/answerOver.ts";
 import { codeOf } from "../runtime/errorCode.ts";
 import { KeptConnections } from "./agents.ts";
 import { BadAnswer, forward } from "./forward.ts";
+import { BodyBudget, KeptBody, mostKeptBody } from "./keptBody.ts";
 import { hasBody, malformed, pathOf } from "./malformed.ts";
 import { tokenIn } from "./proofs.ts";
+import { anyMachine, replayOf, sourceOf, wishOf, type Wish } from "./replay.ts";
 import type { OwnService } from "./ownNames.ts";
 import { nameIn, portPart, type Host, type PublicPort } from "./routes.ts";
-import { Unavailable, type Kind, type Target, type Targets } from "./targets.ts";
+import type { MachineRow } from "../store/rows.ts";
+import { Unavailable, type Choice, type Kind, type Target, type Targets } from "./targets.ts";
 import type { Traffic } from "./traffic.ts";
 
 /** How a client speaks to the proxy. */
@@ -22,6 +25,8 @@ export type Scheme = "http" | "https";
 
 // ASSUMED: a request without a body that only reads or that can be repeated is sent up to three times, if no answer began.
 const attempts = 3;
+// ASSUMED: Machines hand a request on up to five times, so two that send it to each other end.
+const mostReplays = 5;
 const repeatable = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
 
 /** How a connection came to an address of Apps. */
@@ -46,6 +51,8 @@ export interface WebHost {
   readonly own?: { readonly name: string; readonly service: OwnService } | undefined;
   /** Networks of proxies in front of this one. */
   readonly trusted?: Networks | undefined;
+  /** Milliseconds since 1970. */
+  now(): number;
   /** Connections to Machines that are kept at most. */
   readonly mostKept: number;
 }
@@ -61,11 +68,36 @@ interface Own {
 
 type Asked = Own | { readonly name: string; readonly port: PublicPort };
 
+/** Where a request is sent: first by its host name, then to where a Machine hands it on. */
+interface Hop {
+  readonly name: string;
+  readonly port: PublicPort;
+  readonly wish: Wish;
+  /** What the Machine gets to know of the one that handed it on. */
+  readonly source: string | undefined;
+}
+
+/** A request that is being answered. */
+interface Asking {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly head: Buffer | undefined;
+  readonly body: KeptBody | undefined;
+  readonly hop: Hop;
+}
+
+/** The header of a Machine that hands a request on. */
+interface Handed {
+  readonly text: string;
+  readonly machine: Pick<MachineRow, "id" | "region">;
+}
+
 /** Sends requests to Machines. */
 export class Web {
   readonly #host: WebHost;
   readonly #targets: Targets;
   readonly #kept: KeptConnections;
+  readonly #budget = new BodyBudget();
   // Events must not wait until a block is full.
   readonly #compress = compression({
     filter: (request, response) =>
@@ -99,32 +131,76 @@ export class Web {
     const { compress, idle_timeout: idle } = port.options.http_options ?? {};
     if (compress && head === undefined) this.#compress(request as never, response as never, () => {});
     if (idle !== undefined) request.socket.setTimeout(idle * 1000);
+    const body = hasBody(request) ? new KeptBody(request, this.#budget) : undefined;
+    response.once("close", () => body?.forget());
+    let hop: Hop = { name, port, wish: wishOf(request) ?? anyMachine, source: undefined };
+    for (let hops = 1; ; hops++) {
+      const asking = { request, response, head, body, hop };
+      const found = await this.#ask(asking);
+      if (found === undefined) return;
+      const next = "status" in found ? found : await this.#next(asking, found, hops);
+      if ("status" in next) return answer(response, next);
+      hop = next;
+    }
+  }
+
+  /**
+   * Lets a Machine answer a request. Returns who handed it on, and how, or why no Machine has answered; undefined if the client has its
+   * answer or has gone.
+   */
+  async #ask(asking: Asking): Promise<Handed | Own | undefined> {
+    const { request, response, head, hop } = asking;
+    const { name, port, wish } = hop;
     const kind = head !== undefined ? "connection" : isRepeatable(request) ? "repeatable" : "request";
     const tried = new Set<string>();
     for (let attempt = 1; ; attempt++) {
       let target: Target | undefined;
       try {
         // Most requests need not wait.
-        target = attempt === 1 ? this.#targets.takeNow(port.app, port.port, kind) : undefined;
-        target ??= await this.#wait(response, port, kind, tried);
-        await this.#send(target, request, response, port, head);
+        const isPlain = attempt === 1 && wish === anyMachine;
+        target = isPlain ? this.#targets.takeNow(port.app, port.port, kind) : undefined;
+        target ??= await this.#wait(response, port, kind, { tried, wish });
+        const text = await this.#send(target, asking);
         target.answered();
-        return;
+        return text === undefined ? undefined : { text, machine: target.offer.machine };
       } catch (error) {
-        if (response.destroyed) return;
-        if (error instanceof Unavailable)
-          return answer(response, { status: 503, text: `App ${name} cannot answer: ${error.message}` });
+        if (response.destroyed) return undefined;
+        if (error instanceof Unavailable) return { status: 503, text: `App ${name} cannot answer: ${error.message}` };
         if (target) tried.add(target.machine);
         const machine = `Machine ${target?.machine} of App ${name}`;
         // Its program may have acted, and an answer has one beginning.
-        if (error instanceof BadAnswer) return answer(response, { status: 502, text: `${machine} ${reasonOf(error)}` });
+        if (error instanceof BadAnswer) return { status: 502, text: `${machine} ${reasonOf(error)}` };
         target?.failed();
         if (attempt < attempts && kind === "repeatable") continue;
         const text = `${machine} ended the connection before it answered (${codeOf(error)})`;
-        return answer(response, { status: 502, text });
+        return { status: 502, text };
       } finally {
         target?.release();
       }
+    }
+  }
+
+  /** Where a request goes that a Machine has handed on. */
+  async #next({ body, hop }: Asking, { text, machine }: Handed, hops: number): Promise<Hop | Own> {
+    const refused = (reason: string): Own => ({
+      status: 502,
+      text: `Machine ${machine.id} of App ${hop.name} hands the request on (fly-replay), and ${reason}`,
+    });
+    if (hops > mostReplays) return refused(`other Machines have done so ${mostReplays} times`);
+    if (body && !(await body.readAll()))
+      return refused(`its body was not kept: it is longer than ${mostKeptBody} bytes, or too many are kept now`);
+    try {
+      const replay = replayOf(text, machine.id);
+      const next = { wish: replay.wish, source: sourceOf(machine, replay, this.#host.now()) };
+      if (replay.app === undefined || replay.app === hop.name) return { ...hop, ...next };
+      const app = this.#targets.neighbour(hop.port.app, replay.app);
+      if (app === undefined) return refused(`its organization and network have no App ${JSON.stringify(replay.app)}`);
+      const port = this.#targets.portsOf(app).get(hop.port.port);
+      if (port?.kind !== hop.port.kind)
+        return refused(`App ${replay.app} has no service for ${hop.port.kind} at port ${hop.port.port}`);
+      return { ...next, name: replay.app, port };
+    } catch (error) {
+      return refused(error instanceof Error ? error.message : String(error));
     }
   }
 
@@ -175,13 +251,13 @@ export class Web {
   }
 
   /** A Machine that can take the request, as soon as there is one. */
-  async #wait(response: ServerResponse, { app, port }: PublicPort, kind: Kind, tried: ReadonlySet<string>) {
+  async #wait(response: ServerResponse, { app, port }: PublicPort, kind: Kind, choice: Choice) {
     const gone = new AbortController();
     const abort = (): void => gone.abort("the client has gone");
     if (response.destroyed) abort();
     response.once("close", abort);
     try {
-      return await this.#targets.take(app, port, gone.signal, kind, tried);
+      return await this.#targets.take(app, port, gone.signal, kind, choice);
     } finally {
       response.removeListener("close", abort);
     }
@@ -217,17 +293,11 @@ export class Web {
     return { name, port };
   }
 
-  async #send(
-    { endpoint }: Target,
-    request: IncomingMessage,
-    response: ServerResponse,
-    { options }: PublicPort,
-    head: Buffer | undefined,
-  ): Promise<void> {
+  async #send({ endpoint }: Target, { request, response, head, body, hop }: Asking): Promise<string | undefined> {
     // A kept connection may end at the moment of its use, and only some requests can be repeated.
     const agent = head === undefined && isRepeatable(request) ? this.#kept.of(endpoint) : undefined;
-    const changes = headerChanges(options.http_options?.response?.headers);
-    return forward({ endpoint, agent, request, response, changes, head });
+    const changes = headerChanges(hop.port.options.http_options?.response?.headers);
+    return forward({ endpoint, agent, request, response, changes, body, source: hop.source, head });
   }
 }
 
