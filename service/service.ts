@@ -313,7 +313,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const isValid = (request: FastifyRequest): boolean =>
       senderOf({ context, tokens, sessions }, request) !== undefined;
     addLocalRoutes(app, context, proxy, isValid);
-    addFeedRoutes(app, context, feed, isValid);
+    addFeedRoutes(app, context, feed, proxy?.traffic, isValid);
     addTerminals(app, context, { isValid, record: (request, noted) => record(appOptions, request, noted) });
     addHistoryRoutes(app, context);
     addExchangeRoute(app, context, tokens);

@@ -5,8 +5,9 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { Context } from "../context.ts";
 import type { Feed } from "../proxy/feed.ts";
-import { feedPath, reportPath, startPath } from "../proxy/feedPaths.ts";
+import { answersPath, feedPath, mostCounts, reportPath, startPath } from "../proxy/feedPaths.ts";
 import { startForRequest } from "../proxy/power.ts";
+import { buckets, type Traffic } from "../proxy/traffic.ts";
 import { refuse } from "../refusal.ts";
 import { read } from "../validation/read.ts";
 
@@ -37,11 +38,28 @@ const report = z.strictObject({
   awaited: ids,
 });
 
-/** Adds the routes. `isValid` says whether the token of a request still is. */
+const numbersBy = (key: z.ZodType<string>) => z.record(key, z.number().int().min(1));
+const answers = z.strictObject({
+  replica: id,
+  number: z.number().int().min(1),
+  answers: z
+    .array(
+      z.strictObject({
+        app: id,
+        route: z.string().min(1).max(300),
+        statuses: numbersBy(z.string().regex(/^(?:0|[1-5]\d\d)$/)),
+        times: numbersBy(z.string().refine((bucket) => /^\d{1,3}$/.test(bucket) && Number(bucket) < buckets)),
+      }),
+    )
+    .max(mostCounts),
+});
+
+/** Adds the routes. `traffic` counts the answers of the proxies; `isValid` says whether the token of a request still is. */
 export function addFeedRoutes(
   app: FastifyInstance,
   context: Context,
   feed: Feed | undefined,
+  traffic: Traffic | undefined,
   isValid: (request: FastifyRequest) => boolean,
 ): void {
   // Reports come every second, and tell nothing about the service.
@@ -72,6 +90,18 @@ export function addFeedRoutes(
   app.post(reportPath, quiet, (request, reply) => {
     const { replica, ...reported } = read(report, request.body);
     found().reported(replica, reported);
+    return reply.status(204).send();
+  });
+
+  app.post(answersPath, quiet, (request, reply) => {
+    const { replica, number, answers: counted } = read(answers, request.body);
+    const mayCount = found().replicas.mayCount(replica, number);
+    // It comes again once the proxy has connected.
+    if (mayCount === undefined) throw refuse(409, "the proxy does not follow the service");
+    // An App may be gone by now.
+    const isThere = ({ app: of }: { readonly app: string }): boolean =>
+      context.store.get("SELECT 1 FROM apps WHERE id = ?", of) !== undefined;
+    if (mayCount) for (const one of counted.filter(isThere)) traffic?.merge(one);
     return reply.status(204).send();
   });
 

@@ -13,7 +13,6 @@ import type { MachineRow } from "../store/rows.ts";
 import type { StoredConfig } from "../store/storedConfig.ts";
 import { openVault } from "../store/vault.ts";
 import { MovableClock, systemClock } from "../time/clock.ts";
-import { Counted } from "../watch/byApp.ts";
 import type { ProxyContext } from "./context.ts";
 import type { FedApp, FedMachine, FeedLine } from "./feedLines.ts";
 
@@ -59,7 +58,7 @@ export class Followed {
       log,
       issuer: {},
       timers: { pending: (machine) => this.#retried.has(machine) },
-      counted: new Counted(store),
+      counted: undefined,
     };
     this.reach = {
       endpoint: (machine, port) => this.#endpoints.get(machine)?.get(port),

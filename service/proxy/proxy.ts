@@ -113,9 +113,7 @@ export class Proxy {
     this.#answerOf = answerOf ?? ((token) => context.issuer.challenges?.answerOf(token));
     this.#own = own;
     this.#trusted = trusted;
-    this.traffic = new Traffic(({ app, status, took }) =>
-      context.counted.answered(app, status, took === undefined ? undefined : took / 1000),
-    );
+    this.traffic = new Traffic(context.counted);
     this.#kept = new KeptPorts(folder);
     this.#clients = new Clients(limits, context.log, undefined, (address) => trusted?.has(address) === true);
     this.#budget = new PortBudget(limits.ports, context.log);

@@ -32,6 +32,8 @@ interface Replica {
   busy: ReadonlySet<string>;
   draining: ReadonlySet<string>;
   awaited: ReadonlySet<string>;
+  /** The number of the last answers that were counted. */
+  counted: number;
 }
 
 /** A Machine that waits until no proxy sends it requests. */
@@ -86,7 +88,7 @@ export class Replicas implements Elsewhere {
   /** A proxy has connected; returns what to call when it has lost this connection. */
   connected(id: string): () => void {
     const replica: Replica = this.#all.get(id) ?? {
-      ...{ connections: 0, leftAt: 0, at: -1, busy: none, draining: none, awaited: none },
+      ...{ connections: 0, leftAt: 0, at: -1, busy: none, draining: none, awaited: none, counted: 0 },
     };
     replica.connections++;
     this.#all.set(id, replica);
@@ -124,6 +126,18 @@ export class Replicas implements Elsewhere {
     for (const machine of new Set([...before, ...replica.busy]))
       if (!before.has(machine) || !replica.busy.has(machine)) this.#loaded(machine);
     this.#settle();
+  }
+
+  /**
+   * Whether the answers with this number of a proxy are to be counted: those that it sends again are not. Undefined if the proxy is not
+   * known.
+   */
+  mayCount(id: string, number: number): boolean | undefined {
+    const replica = this.#all.get(id);
+    if (!replica) return undefined;
+    const isNew = number > replica.counted;
+    replica.counted = Math.max(replica.counted, number);
+    return isNew;
   }
 
   /** Resolves once no proxy sends requests to a Machine, of which the feed says at this number that it gets none. */

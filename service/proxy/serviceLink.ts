@@ -9,11 +9,12 @@ import { challengeFolder } from "../runtime/certificateIssuer.ts";
 import { withResolvers } from "../withResolvers.ts";
 import { whenIdle } from "./autostop.ts";
 import type { FeedLine } from "./feedLines.ts";
-import { feedPath, reportPath, startPath } from "./feedPaths.ts";
+import { answersPath, feedPath, mostCounts, reportPath, startPath } from "./feedPaths.ts";
 import type { Followed } from "./followed.ts";
 import { isAsleep, type Power } from "./power.ts";
 import type { Report } from "./replicas.ts";
 import type { Targets } from "./targets.ts";
+import type { RouteCounts, Traffic } from "./traffic.ts";
 
 /** Where the service is. */
 export interface ServicePlace {
@@ -36,7 +37,20 @@ const startForMs = 5000;
 const mostLines = 1000;
 
 /** The service has refused a request. */
-class Refused extends Error {}
+class Refused extends Error {
+  readonly status: number;
+
+  constructor(status: number, text: string) {
+    super(`the service answered ${status}: ${text}`);
+    this.status = status;
+  }
+}
+
+/** Answers that the service has not counted yet. */
+interface Untold {
+  readonly number: number;
+  readonly answers: readonly RouteCounts[];
+}
 
 /** Follows the service, and acts through it. */
 export class ServiceLink {
@@ -61,6 +75,8 @@ export class ServiceLink {
   #isReporting = false;
   #isDue = false;
   #reportTimer: NodeJS.Timeout | undefined;
+  #untold: readonly Untold[] = [];
+  #told = 0;
 
   constructor(place: ServicePlace, followed: Followed) {
     this.#place = place;
@@ -104,6 +120,26 @@ export class ServiceLink {
       return text;
     } catch {
       return undefined;
+    }
+  }
+
+  /** Tells the service what was answered since the last time; what it does not get is told the next time. */
+  async tell(traffic: Traffic): Promise<void> {
+    if (this.#untold.length === 0) {
+      const counts = traffic.takeCounts();
+      const parts = Array.from({ length: Math.ceil(counts.length / mostCounts) }, (_, i) =>
+        counts.slice(i * mostCounts, (i + 1) * mostCounts),
+      );
+      this.#untold = parts.map((answers) => ({ number: ++this.#told, answers }));
+    }
+    for (const untold of this.#untold) {
+      try {
+        await this.#ask(answersPath, { replica: this.#replica, ...untold });
+      } catch (error) {
+        // A service that cannot read them, as an older one, would refuse them each time.
+        if (!(error instanceof Refused) || error.status === 409) return;
+      }
+      this.#untold = this.#untold.filter((one) => one !== untold);
     }
   }
 
@@ -302,7 +338,7 @@ export class ServiceLink {
       sent.once("response", (response) => {
         const { statusCode: status = 0 } = response;
         if (status < 300) return resolve(response);
-        void textOf(response).then((text) => reject(new Refused(`the service answered ${status}: ${text}`)), reject);
+        void textOf(response).then((text) => reject(new Refused(status, text)), reject);
       });
       sent.end(body);
     });

@@ -29,7 +29,8 @@ export const otherRoutes = "other names";
 // Bounds of the times, each a tenth above the one before, so that a time is exact to a tenth: from 0.1 ms to about 20 minutes.
 const least = 0.1;
 const growth = Math.log(1.1);
-const buckets = 172;
+/** Number of buckets. */
+export const buckets = 172;
 
 /** The bucket of a time. */
 const bucketOf = (ms: number): number =>
@@ -38,19 +39,47 @@ const bucketOf = (ms: number): number =>
 /** Upper bound of a bucket in milliseconds. */
 const boundOf = (bucket: number): number => least * Math.exp(bucket * growth);
 
+/** What a proxy has counted at a route, for the service that adds it to its own. */
+export interface RouteCounts {
+  /** Id of the App. */
+  readonly app: string;
+  readonly route: string;
+  /** Requests by status; 0 has those whose client left before the answer. */
+  readonly statuses: Readonly<Record<string, number>>;
+  /** Answers by the number of the bucket of their time. */
+  readonly times: Readonly<Record<string, number>>;
+}
+
+/** Counts answers and their times for metrics. */
+export interface Counting {
+  /** Answers of an App with a status. */
+  answered(app: string, status: number, n: number): void;
+  /** Answers of an App that took these seconds. */
+  took(app: string, seconds: number, n: number): void;
+}
+
 class Counts {
   requests = 0;
   errors = 0;
+  readonly #statuses = new Map<number, number>();
   readonly #times = new Uint32Array(buckets);
   #timed = 0;
 
-  add({ status, took }: Answered): void {
-    this.requests++;
-    if (status >= 500) this.errors++;
-    if (took === undefined) return;
-    const bucket = bucketOf(took);
-    this.#times[bucket] = (this.#times[bucket] ?? 0) + 1;
-    this.#timed++;
+  answered(status: number, n: number): void {
+    this.requests += n;
+    if (status >= 500) this.errors += n;
+    this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + n);
+  }
+
+  took(bucket: number, n: number): void {
+    this.#times[bucket] = (this.#times[bucket] ?? 0) + n;
+    this.#timed += n;
+  }
+
+  /** All of it, as {@link RouteCounts} has it. */
+  get all(): Pick<RouteCounts, "statuses" | "times"> {
+    const times = [...this.#times.entries()].filter(([, n]) => n > 0);
+    return { statuses: Object.fromEntries(this.#statuses), times: Object.fromEntries(times) };
   }
 
   /** Milliseconds within which this part of them was answered. */
@@ -66,41 +95,73 @@ class Counts {
 export class Traffic {
   /** By App, then by route; that of the empty name has all of the App. */
   #counts = new Map<string, Map<string, Counts>>();
-  readonly #seen: (answered: Answered) => void;
+  readonly #counting: Counting | undefined;
 
-  /** `seen` is called with every answer. */
-  constructor(seen: (answered: Answered) => void = () => {}) {
-    this.#seen = seen;
+  /** `counting` gets every answer, too. */
+  constructor(counting?: Counting) {
+    this.#counting = counting;
   }
 
-  add(answered: Answered): void {
-    const { app, route } = answered;
-    this.#seen(answered);
-    const routes = this.#counts.get(app) ?? new Map<string, Counts>();
-    this.#counts.set(app, routes);
-    const known = routes.has(route) || routes.size <= mostRoutes;
-    for (const name of ["", known ? route : otherRoutes]) {
-      const counts = routes.get(name) ?? new Counts();
-      routes.set(name, counts);
-      counts.add(answered);
+  add({ app, route, status, took }: Answered): void {
+    this.#counting?.answered(app, status, 1);
+    if (took !== undefined) this.#counting?.took(app, took / 1000, 1);
+    for (const counts of this.#of(app, route)) {
+      counts.answered(status, 1);
+      if (took !== undefined) counts.took(bucketOf(took), 1);
+    }
+  }
+
+  /** Adds what another proxy has counted. */
+  merge({ app, route, statuses, times }: RouteCounts): void {
+    const all = this.#of(app, route);
+    for (const [status, n] of Object.entries(statuses)) {
+      this.#counting?.answered(app, Number(status), n);
+      for (const counts of all) counts.answered(Number(status), n);
+    }
+    for (const [bucket, n] of Object.entries(times)) {
+      this.#counting?.took(app, boundOf(Number(bucket)) / 1000, n);
+      for (const counts of all) counts.took(Number(bucket), n);
     }
   }
 
   /** Takes what was counted, and begins again. */
   take(): { readonly app: string; readonly route: string; readonly answers: Answers }[] {
+    return this.#takeAll().map(([app, route, counts]) => ({
+      app,
+      route,
+      answers: {
+        requests: counts.requests,
+        errors: counts.errors,
+        median: counts.within(0.5),
+        p95: counts.within(0.95),
+      },
+    }));
+  }
+
+  /** Takes what was counted, for {@link merge} elsewhere. */
+  takeCounts(): RouteCounts[] {
+    return this.#takeAll()
+      .filter(([, route]) => route !== "")
+      .map(([app, route, counts]) => ({ app, route, ...counts.all }));
+  }
+
+  /** The counts of an App, and of a route of it. */
+  #of(app: string, route: string): readonly Counts[] {
+    const routes = this.#counts.get(app) ?? new Map<string, Counts>();
+    this.#counts.set(app, routes);
+    const known = routes.has(route) || routes.size <= mostRoutes;
+    return ["", known ? route : otherRoutes].map((name) => {
+      const counts = routes.get(name) ?? new Counts();
+      routes.set(name, counts);
+      return counts;
+    });
+  }
+
+  #takeAll(): [app: string, route: string, counts: Counts][] {
     const counted = this.#counts;
     this.#counts = new Map();
     return [...counted].flatMap(([app, routes]) =>
-      [...routes].map(([route, counts]) => ({
-        app,
-        route,
-        answers: {
-          requests: counts.requests,
-          errors: counts.errors,
-          median: counts.within(0.5),
-          p95: counts.within(0.95),
-        },
-      })),
+      [...routes].map(([route, counts]): [string, string, Counts] => [app, route, counts]),
     );
   }
 }

@@ -130,10 +130,9 @@ export class Proxied {
   /** How many there were. */
   requests = 0;
 
-  /** Counts an answer; `status` is 0 if there was none. `seconds` is undefined for a connection that stays open. */
-  count(status: number, seconds: number | undefined): void {
-    this.#increase(statusClasses[Math.floor(status / 100) - 1] ?? "cut", 1);
-    if (seconds !== undefined) this.times.observe(seconds);
+  /** Counts answers; `status` is 0 if there was none. */
+  count(status: number, n: number): void {
+    this.#increase(statusClasses[Math.floor(status / 100) - 1] ?? "cut", n);
   }
 
   statusesOf(wanted: (typeof statusClasses)[number]): number {
@@ -170,10 +169,15 @@ export class Counted {
     if (this.#restarts.isMany) this.settle();
   }
 
-  /** The proxy has answered for an App. */
-  answered(app: string, status: number, seconds: number | undefined): void {
-    this.#proxied.of(app).count(status, seconds);
+  /** Proxies have answered for an App. */
+  answered(app: string, status: number, n: number): void {
+    this.#proxied.of(app).count(status, n);
     if (this.#proxied.isMany) this.settle();
+  }
+
+  /** Answers of an App took these seconds. A connection that stays open has no such time. */
+  took(app: string, seconds: number, n: number): void {
+    this.#proxied.of(app).times.observe(seconds, n);
   }
 
   /** Looks which Apps there are. */

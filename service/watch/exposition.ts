@@ -41,11 +41,12 @@ export class Histogram {
     this.#counts = Array.from({ length: bounds.length + 1 }, () => 0);
   }
 
-  observe(value: number): void {
+  /** Adds a value, `n` times. */
+  observe(value: number, n = 1): void {
     let bucket = 0;
     while (value > (this.#bounds[bucket] ?? Number.POSITIVE_INFINITY)) bucket++;
-    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
-    this.#sum += value;
+    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + n;
+    this.#sum += value * n;
   }
 
   /** Adds the values of another one with the same bounds. */

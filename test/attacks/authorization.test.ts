@@ -84,6 +84,7 @@ const place = { database: "fly-db", user: "canary-acme" };
 
 /** Bodies of the routes that need one. */
 const bodiesOfRoutes: Readonly<Record<string, unknown>> = {
+  "POST /local/proxy/answers": { replica: "one", number: 1, answers: [] },
   "POST /local/proxy/report": { replica: "one", run: "none", at: 0, busy: [], draining: [], awaited: [] },
   "POST /console/api/faults": { operation: "apps.get", status: 500, times: 1 },
   "POST /console/api/clusters/:cluster_id/tables": place,

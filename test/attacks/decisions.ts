@@ -117,7 +117,7 @@ const routes: Readonly<Record<string, readonly string[]>> = {
     "POST /console/api/apps/:app_name/secrets/:secret_name/reveal",
   ],
   "operator read": ["GET /metrics"],
-  "proxy read": ["GET /local/proxy/feed", "POST /local/proxy/report"],
+  "proxy read": ["GET /local/proxy/feed", "POST /local/proxy/report", "POST /local/proxy/answers"],
   "proxy operate": ["POST /local/proxy/machines/:machine_id/start"],
   "operator's session read": ["POST /console/api/faults", "DELETE /console/api/faults/:id"],
 };

@@ -5,13 +5,14 @@ import { createServer, request as sendHttp, type ClientRequest, type IncomingMes
 import type { AddressInfo } from "node:net";
 import { expect, test, vi } from "vitest";
 import { ManualClock, type ServiceOptions } from "../../service/index.ts";
-import { startPath } from "../../service/proxy/feedPaths.ts";
+import { answersPath, startPath } from "../../service/proxy/feedPaths.ts";
 import type { RuntimeHost } from "../../service/runtime/runtime.ts";
 import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
 import { revokeTokens } from "../../service/store/tokens.ts";
 import { currentCertificate } from "../support/certificates.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { hang } from "../support/patience.mts";
+import { figures } from "./watch/figures.ts";
 import { fileOf, ownProxy, proxyToken, reportsOf, startProxy, wayTo } from "./ownProxies.ts";
 import { connected, echoed, freePort, get, secured, withReach } from "./reachable.ts";
 
@@ -305,6 +306,41 @@ test("at its end it answers what was sent, and then ends", async () => {
   stream.end();
   await closed;
   expect(await proxy.end).toEqual([0, null]);
+});
+
+test("metrics and charts of the service have what proxies answer, each answer once", async () => {
+  const app = await withReports();
+  await app.offer([web]);
+  const proxy = await ownProxy(app);
+  for (let times = 0; times < 3; times++) expect(await ask(proxy)).toMatchObject({ status: 200 });
+  expect(await ask(proxy, "/", "missing")).toMatchObject({ status: 404 });
+  proxy.child.kill("SIGTERM");
+  expect(await proxy.end).toEqual([0, null]);
+  const count = async (): Promise<number | undefined> =>
+    (await figures(app)).get('machines_service_proxy_requests_total{app="web",status="2xx"}');
+  expect(await count()).toBe(3);
+  expect((await figures(app)).get('machines_service_proxy_request_duration_seconds_count{app="web"}')).toBe(3);
+  const chart = app.service.proxy?.traffic.take() ?? [];
+  expect(chart.map(({ route, answers: { requests } }) => [route, requests])).toEqual([
+    ["", 3],
+    ["http://web.localhost", 3],
+  ]);
+
+  // An answer of the service that was lost.
+  const { app: id } = chart[0] ?? { app: "" };
+  const [replica = ""] = reportsOf(app).map((report) => report.replica);
+  const tell = async (number: number, of = replica, to = id): Promise<number> => {
+    const answers = [{ app: to, route: "http://web.localhost", statuses: { 200: 2, 0: 1 }, times: { 3: 2 } }];
+    const headers = { authorization: `Bearer ${proxy.token}` };
+    return (
+      await fetch(app.url + answersPath, {
+        ...{ method: "POST", headers, body: JSON.stringify({ replica: of, number, answers }) },
+      })
+    ).status;
+  };
+  expect([await tell(7), await tell(7), await tell(8, replica, "gone")]).toEqual([204, 204, 204]);
+  expect(await tell(9, "unknown")).toBe(409);
+  expect(await count()).toBe(5);
 });
 
 test("a Machine ends once no proxy sends it requests", async () => {

@@ -70,7 +70,7 @@ test("Apps beyond the limit share a label, which no counter leaves, and those th
     service.context.store.get<{ id: string }>("SELECT id FROM apps WHERE name = ?", name)?.id ?? "";
   const [web, two, three] = ["web", "two", "three"].map(idOf) as [string, string, string];
   for (const app of [web, two, three, three]) counted.restarted(app);
-  for (const app of [web, three]) counted.answered(app, 200, 0.1);
+  for (const app of [web, three]) counted.answered(app, 200, 1);
   const restarts = () => {
     counted.settle();
     return Object.fromEntries(counted.restarts);
