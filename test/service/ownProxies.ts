@@ -62,9 +62,9 @@ export const reportsOf = ({ bodies }: Pick<TestService, "bodies">): readonly Rep
 
 type Reported = Report & { readonly replica: string };
 
-/** A way to a service that can be closed: connections break, and new ones are refused. */
+/** A way to a service that can be closed: connections break, and new ones are refused. It can lead to another service. */
 export async function wayTo(url: string, host = "127.0.0.1") {
-  const { hostname, port } = new URL(url);
+  let { hostname, port } = new URL(url);
   const sockets = new Set<Socket>();
   /** The first line of each connection that began with a request. */
   const asked: string[] = [];
@@ -88,7 +88,11 @@ export async function wayTo(url: string, host = "127.0.0.1") {
     for (const socket of sockets) socket.destroy();
   };
   afterThisTest(close);
-  return { url: `http://${host}:${own}`, asked, close, open: () => open(own) };
+  const leadTo = (other: string): Promise<number> => {
+    ({ hostname, port } = new URL(other));
+    return open(own);
+  };
+  return { url: `http://${host}:${own}`, asked, close, open: () => open(own), leadTo };
 }
 
 let count = 0;

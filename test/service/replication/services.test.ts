@@ -1,6 +1,9 @@
 // Whole services as members on a real PostgreSQL: each has a copy in a folder of its own, and one of them answers
 // (F97, F98, F99).
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
@@ -16,8 +19,11 @@ import { SimulatedRuntime } from "../../../service/runtime/simulated.ts";
 import { open, storeFile } from "../../../service/store/database.ts";
 import { keepLog } from "../../../service/replication/snapshots.ts";
 import { MemberCopy, schemaOfCopies, snapshotOf } from "../../../service/store/memberCopy.ts";
+import { addToken } from "../../../service/store/tokens.ts";
 import { migrations } from "../../../service/store/schema.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
+import { startProxy, wayTo } from "../ownProxies.ts";
+import { get } from "../reachable.ts";
 import { contentsOf } from "./copies.ts";
 import { startPostgres, type TestPostgres } from "./postgres.ts";
 
@@ -173,6 +179,49 @@ test("a member that takes over has everything that was acknowledged, and continu
   const { tokens: _theirs, ...wanted } = contentsOf(second.context.store.db);
   expect(found).toEqual(wanted);
   rest.close();
+});
+
+test("proxies of their own answer while the leader changes, and the next one starts Machines for them", async () => {
+  const program = createServer((_, response) => response.end("answered")).listen(0, "127.0.0.1");
+  await once(program, "listening");
+  afterThisTest(() => void program.close());
+  const endpoint = `127.0.0.1:${(program.address() as AddressInfo).port}`;
+  const reached: RuntimeFactory = (host) =>
+    Object.assign(new SimulatedRuntime(host), {
+      reach: { endpoint: () => endpoint, listens: () => Promise.resolve(true), hasOtherWays: true },
+    });
+  const listen = ({ app }: Service): Promise<string> => app.listen({ host: "127.0.0.1", port: 0 });
+  const one = await member("one", reached);
+  const first = await leads(one);
+  const way = await wayTo(await listen(first));
+  const two = await member("two", reached);
+  const { store, clock } = first.context;
+  await store.write(() =>
+    addToken(store, "of-a-proxy", { slug: "personal", role: "proxy", expiresAt: null }, clock.now()),
+  );
+  expect((await call(first, "POST", "/apps", { name: "web", org_slug: "personal" })).status).toBe(201);
+  const ports = [{ port: 80, handlers: ["http"] }];
+  const services = [{ protocol: "tcp", internal_port: 8080, ports, autostart: true, autostop: "stop" }];
+  const made = await call(first, "POST", "/apps/web/machines", { config: { image: "nginx", services } });
+  const path = `/apps/web/machines/${(made.body as { id: string }).id}`;
+  const { http } = await startProxy(way.url, "of-a-proxy").running;
+  const ask = () => get(`http://127.0.0.1:${http}/`, "web.localhost");
+  expect(await ask()).toMatchObject({ status: 200 });
+  await follows(two);
+
+  one.kill();
+  way.close();
+  // Nobody leads.
+  expect(await ask()).toMatchObject({ status: 200 });
+  await endLease();
+  const second = await leads(two);
+  await way.leadTo(await listen(second));
+  expect(await ask()).toMatchObject({ status: 200 });
+  await call(second, "POST", `${path}/stop`);
+  const state = async () => ((await call(second, "GET", path)).body as { state: string }).state;
+  await expect.poll(state).toBe("stopped");
+  // The proxy may not have heard of the new leader yet, nor that the Machine has stopped.
+  await expect.poll(async () => [(await ask()).status, await state()]).toEqual([200, "started"]);
 });
 
 test("a leader that stops hands over without waiting for the end of its lease", async () => {
