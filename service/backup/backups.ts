@@ -11,7 +11,8 @@ import { Catalogue, tags, type Logs, type Manifest } from "./contents.ts";
 import { lineageOf, placesOf, readLast, writeLast, writeRepository, type LastResult } from "./places.ts";
 import { readPolicy, usualPolicy, type Policy } from "./policy.ts";
 import { restoreApp } from "./restoreApp.ts";
-import { BackupError, Restic, type Repository } from "./restic.ts";
+import { BackupError } from "./backupError.ts";
+import { Restic, type Repository } from "./restic.ts";
 
 /** Options of the backups of a service. */
 export interface BackupsOptions {

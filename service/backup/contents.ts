@@ -3,7 +3,8 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { writePrivately } from "../store/privateFile.ts";
-import { BackupError, type Restic, type Stored } from "./restic.ts";
+import { BackupError } from "./backupError.ts";
+import type { Restic, Stored } from "./restic.ts";
 
 /** The tags of stored snapshots. */
 export const tags = {

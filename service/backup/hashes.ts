@@ -1,5 +1,5 @@
 // The hashes of stored contents. A rehearsal compares restored contents with them.
-import { BackupError } from "./restic.ts";
+import { BackupError } from "./backupError.ts";
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readdir } from "node:fs/promises";

@@ -2,10 +2,12 @@
 // its environment, because others see the arguments of a process.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { BackupError } from "./backupError.ts";
+import { variablesIn } from "./variables.ts";
 
 /** Where the backups are, and how restic opens them. */
 export interface Repository {
@@ -19,11 +21,6 @@ export interface Repository {
   readonly passphraseCommand?: string | undefined;
   /** File with further variables, such as the credentials of a provider: `NAME=value` on each line. */
   readonly environmentFile?: string | undefined;
-}
-
-/** A backup that failed, or a repository that cannot be used; the message says why and what to do. */
-export class BackupError extends Error {
-  override readonly name = "BackupError";
 }
 
 /** What restic says about a stored snapshot. */
@@ -257,31 +254,10 @@ function environmentOf(repository: Repository, cache: string): NodeJS.ProcessEnv
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("RESTIC_"));
   return {
     ...Object.fromEntries(own),
-    ...(environmentFile === undefined ? {} : variablesIn(environmentFile)),
+    ...(environmentFile === undefined ? {} : variablesIn("--backup-environment", environmentFile)),
     RESTIC_REPOSITORY: at,
     RESTIC_CACHE_DIR: cache,
     ...(passphraseFile === undefined ? {} : { RESTIC_PASSWORD_FILE: passphraseFile }),
     ...(passphraseCommand === undefined ? {} : { RESTIC_PASSWORD_COMMAND: passphraseCommand }),
   };
-}
-
-/** The variables in a file, as `NAME=value` on each line; `#` begins a comment. */
-function variablesIn(file: string): NodeJS.ProcessEnv {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    throw new BackupError(`--backup-environment ${file} cannot be read: ${String((error as { code?: string }).code)}`);
-  }
-  const lines = text.split("\n").map((line) => line.trim().replace(/^export /, ""));
-  return Object.fromEntries(
-    lines
-      .filter((line) => line !== "" && !line.startsWith("#"))
-      .map((line, index) => {
-        const [, name, value] = /^([A-Za-z_]\w*)=(.*)$/.exec(line) ?? [];
-        if (name === undefined || value === undefined)
-          throw new BackupError(`--backup-environment ${file}: line ${index + 1} must be NAME=value`);
-        return [name, value.replace(/^(["'])(.*)\1$/, "$2")];
-      }),
-  );
 }

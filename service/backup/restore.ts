@@ -26,7 +26,8 @@ import {
 } from "./contents.ts";
 import { writePending, type Pending } from "./pending.ts";
 import { placesOf, writeLineage } from "./places.ts";
-import { BackupError, type Restic } from "./restic.ts";
+import { BackupError } from "./backupError.ts";
+import type { Restic } from "./restic.ts";
 import { sinceOf } from "./retention.ts";
 
 /** What to restore, and where. */

@@ -15,7 +15,8 @@ import { keyFile } from "../store/vault.ts";
 import { Catalogue, files, type Backup } from "./contents.ts";
 import { lineageOf, placesOf } from "./places.ts";
 import { fillVolume } from "./restore.ts";
-import { BackupError, type Restic } from "./restic.ts";
+import { BackupError } from "./backupError.ts";
+import type { Restic } from "./restic.ts";
 import type { RestoredApp } from "./route.ts";
 
 /** Which App, from which backup, into which service. */

@@ -4,7 +4,8 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { MemberKey } from "../http/memberKey.ts";
 import { Refusal, refuse } from "../refusal.ts";
 import type { LastResult } from "./places.ts";
-import { BackupError, type Repository } from "./restic.ts";
+import { BackupError } from "./backupError.ts";
+import type { Repository } from "./restic.ts";
 
 /** Path of the route. */
 export const backupPath = "/-/backup";

@@ -3,7 +3,13 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { chart } from "../local/kubernetesChart.ts";
-import { manifest, type ClusterSecret, type Members, type Proxies } from "../local/kubernetesManifest.ts";
+import {
+  manifest,
+  type ClusterSecret,
+  type Members,
+  type PostgresBackup,
+  type Proxies,
+} from "../local/kubernetesManifest.ts";
 import { Problem } from "../local/problem.ts";
 import { rawOf } from "../local/rawPort.ts";
 import { print } from "./print.ts";
@@ -20,6 +26,8 @@ interface Flags {
   readonly replicas?: number;
   readonly storeSecret?: string;
   readonly postgres?: "cnpg";
+  readonly postgresBackup?: string;
+  readonly postgresBackupSecret?: string;
   readonly proxy?: true;
   readonly proxyReplicas?: number;
   readonly proxyTcp?: string[];
@@ -39,6 +47,17 @@ function proxiesOf({ proxy, proxyReplicas, proxyTcp = [] }: Flags): { readonly p
   const given = proxyReplicas === undefined ? (proxyTcp.length > 0 ? "--proxy-tcp" : undefined) : "--proxy-replicas";
   if (given !== undefined) throw new Problem(`${given} needs --proxy, which adds proxies of their own`);
   return {};
+}
+
+/** The object storage of Postgres clusters, if there is one. Throws a Problem for options that need others. */
+function postgresBackupOf({ postgres, postgresBackup: at, postgresBackupSecret: secret }: Flags): {
+  readonly postgresBackup?: PostgresBackup;
+} {
+  if (at === undefined && secret === undefined) return {};
+  if (at === undefined) throw new Problem("--postgres-backup-secret needs --postgres-backup, the address");
+  if (secret === undefined) throw new Problem("--postgres-backup needs --postgres-backup-secret, the credentials");
+  if (postgres === undefined) throw new Problem("--postgres-backup needs --postgres cnpg");
+  return { postgresBackup: { at, secret } };
 }
 
 function countOf(text: string): number {
@@ -85,6 +104,11 @@ export function addKubernetes(program: Command): void {
         "cnpg",
       ]),
     )
+    .option("--postgres-backup <address>", "object storage of Postgres clusters, with --postgres cnpg (default: none)")
+    .option(
+      "--postgres-backup-secret <name>",
+      "Secret with its credentials, named as variables such as AWS_ACCESS_KEY_ID",
+    )
     .addOption(
       new Option(
         "--kubeconfig-secret <region=secret...>",
@@ -105,8 +129,9 @@ export function addKubernetes(program: Command): void {
     )
     .option("--proxy-replicas <count>", "number of proxies, with --proxy (default: 2)", countOf)
     .option("--proxy-tcp <ports...>", "raw ports of Apps, such as db:5432, with --proxy (default: none)")
-    .action(({ kubeconfigSecret: clusters = [], ...options }: Flags) => {
-      const particulars = { clusters, ...membersOf(options), ...proxiesOf(options) };
+    .action((flags: Flags) => {
+      const { kubeconfigSecret: clusters = [], postgresBackup: _, ...options } = flags;
+      const particulars = { clusters, ...membersOf(flags), ...proxiesOf(flags), ...postgresBackupOf(flags) };
       for (const object of manifest({ ...options, ...particulars }))
         print(`---\n${JSON.stringify(object, undefined, 2)}`);
     });

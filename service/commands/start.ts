@@ -196,6 +196,14 @@ export function startOptions(): Option[] {
       "ClusterImageCatalog with the images of PostgreSQL, with --postgres cnpg (default: those of CloudNativePG)",
     ),
     new Option(
+      "--postgres-backup <address>",
+      "where Postgres clusters keep backups and an archive of all changes, such as s3:https://s3.example.com/bucket, with --postgres cnpg (default: nowhere)",
+    ),
+    new Option(
+      "--postgres-backup-environment <file>",
+      "file with its credentials as variables, such as AWS_ACCESS_KEY_ID=… (default: the environment has them)",
+    ),
+    new Option(
       "--acme <directory>",
       "https address of the ACME directory that issues certificates; needs --runtime docker or kubernetes (default: the service's own authority)",
     ),

@@ -1,4 +1,4 @@
-import { BackupError } from "../backup/restic.ts";
+import { BackupError } from "../backup/backupError.ts";
 import { Problem } from "./problem.ts";
 
 /** Throws an error of backups as a Problem, and others as they are. */

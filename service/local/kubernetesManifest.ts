@@ -20,6 +20,8 @@ export interface ManifestOptions {
   readonly clusters?: readonly ClusterSecret[];
   /** What runs Postgres clusters: `cnpg`. Default: a simulation. */
   readonly postgres?: string;
+  /** The object storage of Postgres clusters. */
+  readonly postgresBackup?: PostgresBackup;
   /** Directory of the ACME authority that issues certificates. */
   readonly acme?: string;
   /** The ClusterIssuer of cert-manager that issues them instead. */
@@ -35,6 +37,13 @@ export interface Proxies {
   readonly replicas: number;
   /** Raw ports of Apps. */
   readonly tcp: readonly RawPlace[];
+}
+
+/** Where Postgres clusters keep backups and an archive. */
+export interface PostgresBackup {
+  readonly at: string;
+  /** Name of the Secret with its credentials, named as variables. */
+  readonly secret: string;
 }
 
 /** A region, and the Secret whose key `kubeconfig` has the configuration of its cluster. */
@@ -355,7 +364,7 @@ const firstRaw = 20_000;
 type PodOptions = Omit<ManifestOptions, "storage">;
 
 function podOf(
-  { image, ingressClass: wanted, acme, clusterIssuer, clusters = [], postgres, proxies }: PodOptions,
+  { image, ingressClass: wanted, acme, clusterIssuer, clusters = [], postgres, postgresBackup, proxies }: PodOptions,
   more: Particulars,
 ): object {
   const ingressClass = proxies ? "none" : wanted;
@@ -383,7 +392,9 @@ function podOf(
             : [["--certificates", "cert-manager", "--cluster-issuer", clusterIssuer]]),
           ...clusters.map(({ region, secret }) => ["--kubeconfig", `${region}=/clusters/${secret}/kubeconfig`]),
           ...(postgres === undefined ? [] : [["--postgres", postgres]]),
+          ...(postgresBackup === undefined ? [] : [["--postgres-backup", postgresBackup.at]]),
         ],
+        ...(postgresBackup === undefined ? {} : { envFrom: [{ secretRef: { name: postgresBackup.secret } }] }),
         env: [{ name: "HOME", value: "/data" }, ...more.env],
         ports: [{ name: "http", containerPort: port }],
         // A process alone waits for the lease of a Pod that was killed, and reads its whole database.

@@ -55,6 +55,10 @@ export interface LocalOptions {
   readonly postgres?: PostgresName;
   /** With `cnpg`: the ClusterImageCatalog with the images of servers. Default: the images of the operator's project. */
   readonly postgresCatalog?: string;
+  /** With `cnpg`: where backups and an archive of all changes are kept, such as `s3:https://s3.example.com/bucket`. Default: nowhere. */
+  readonly postgresBackup?: string;
+  /** With `postgresBackup`: file with the credentials as variables. Default: the environment has them. */
+  readonly postgresBackupEnvironment?: string;
   /** Directory of the ACME authority that issues certificates. Default: the service's own authority, or a simulation. */
   readonly acme?: string;
   /** With `acme` on `kubernetes`: where the cluster reaches this service, `SERVICE:PORT` of its own namespace or `IP:PORT`. */
@@ -151,6 +155,8 @@ const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
   reach: "--reach",
   postgres: "--postgres",
   postgresCatalog: "--postgres-catalog",
+  postgresBackup: "--postgres-backup",
+  postgresBackupEnvironment: "--postgres-backup-environment",
   acme: "--acme",
   acmeAddress: "--acme-address",
   certificates: "--certificates",
@@ -205,7 +211,7 @@ export function dataFolder(data: string | undefined): string {
 /** The options with absolute paths: a background service has another working folder. */
 export function settled(options: LocalOptions): LocalOptions & { readonly data: string } {
   const { data, tlsCert, tlsKey, keyFile, oidcSecretFile, regions, kubeconfig, pgbouncer, ...others } = options;
-  const { backup, backupPassphraseFile, backupEnvironment, restic, ...rest } = others;
+  const { backup, backupPassphraseFile, backupEnvironment, postgresBackupEnvironment, restic, ...rest } = others;
   return {
     ...rest,
     data: dataFolder(data),
@@ -220,6 +226,9 @@ export function settled(options: LocalOptions): LocalOptions & { readonly data: 
     ...(backup === undefined ? {} : { backup: isFolder(backup) ? resolve(backup) : backup }),
     ...(backupPassphraseFile === undefined ? {} : { backupPassphraseFile: resolve(backupPassphraseFile) }),
     ...(backupEnvironment === undefined ? {} : { backupEnvironment: resolve(backupEnvironment) }),
+    ...(postgresBackupEnvironment === undefined
+      ? {}
+      : { postgresBackupEnvironment: resolve(postgresBackupEnvironment) }),
     // A name without a folder is looked for on PATH.
     ...(restic === undefined ? {} : { restic: restic.includes("/") ? resolve(restic) : restic }),
     ...(pgbouncer === undefined ? {} : { pgbouncer: pgbouncer.includes("/") ? resolve(pgbouncer) : pgbouncer }),

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { isIP } from "node:net";
 import type { Tls } from "../http/connections.ts";
 import type { IssuerFactory } from "../runtime/certificateIssuer.ts";
+import type { ObjectStore } from "../runtime/cnpg/objectStore.ts";
 import type { EngineFactory } from "../runtime/postgresEngine.ts";
 import type * as Docker from "../runtime/docker/index.ts";
 import type { ChallengeTarget } from "../runtime/kubernetes/challenges.ts";
@@ -26,6 +27,7 @@ import { dataFolder, optionOf, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
 import { drainOf, portOf, proxyOf } from "./proxyOptions.ts";
 import { periodOf } from "./period.ts";
+import { postgresStoreOf } from "./postgresBackup.ts";
 import { isPublic, reachedOf, type Reached } from "./reached.ts";
 import { readRegions } from "./regionsFile.ts";
 import { noSockets, type Sockets } from "./sockets.ts";
@@ -98,6 +100,7 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
     throw new Problem("--postgres cnpg needs --runtime kubernetes: CloudNativePG runs in that cluster");
   if (options.postgresCatalog !== undefined && options.postgres !== "cnpg")
     throw new Problem("--postgres-catalog needs --postgres cnpg: other engines run no images");
+  const postgresStore = postgresStoreOf(options);
   requireOneCluster(options);
   const issuer = await acmeIssuer(options);
   const challengeTarget = challengeTargetOf(options);
@@ -119,7 +122,9 @@ export async function planOf(options: StartOptions, sockets: Sockets = noSockets
     // Loaded only when it is used: it has many modules.
     const docker = options.runtime === "docker" ? await import("../runtime/docker/index.ts") : undefined;
     const cluster =
-      options.runtime === "kubernetes" ? await kubernetes(folder, options, { clusters, challengeTarget }) : undefined;
+      options.runtime === "kubernetes"
+        ? await kubernetes(folder, options, { clusters, challengeTarget, postgresStore })
+        : undefined;
     const runtime = docker ? await dockerRuntime(docker, options) : cluster?.runtime;
     const postgres = cluster?.postgres ?? (await postgresEngine(options, folder, await docker?.machinesReach()));
     const tracing = await startTracing(options.otlpEndpoint, ({ message }) =>
@@ -202,7 +207,13 @@ async function dockerRuntime(
 async function kubernetes(
   folder: string,
   { ingressClass, clusterIssuer, store, postgres, postgresCatalog: catalog }: LocalOptions,
-  { clusters, challengeTarget }: Pick<Kubernetes.KubernetesRuntimeOptions, "clusters" | "challengeTarget">,
+  {
+    clusters,
+    challengeTarget,
+    postgresStore,
+  }: Pick<Kubernetes.KubernetesRuntimeOptions, "clusters" | "challengeTarget"> & {
+    readonly postgresStore: ObjectStore | undefined;
+  },
 ): Promise<{ readonly runtime: RuntimeFactory; readonly postgres?: EngineFactory }> {
   const module = await import("../runtime/kubernetes/index.ts").catch((error: unknown) => {
     const isMissing = error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
@@ -220,7 +231,12 @@ async function kubernetes(
     // Before the lease: a service that cannot start must not take it.
     const engine =
       postgres === "cnpg"
-        ? { postgres: (await import("../runtime/cnpg/index.ts")).cnpgPostgres(cluster, { catalog }) }
+        ? {
+            postgres: (await import("../runtime/cnpg/index.ts")).cnpgPostgres(cluster, {
+              catalog,
+              store: postgresStore,
+            }),
+          }
         : {};
     const runtime = await module.kubernetesRuntime({ cluster, ingressClass, clusterIssuer, challengeTarget, ...lease });
     return { runtime, ...engine };

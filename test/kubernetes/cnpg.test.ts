@@ -1,23 +1,30 @@
 // Postgres clusters by the operator CloudNativePG, with real servers on the real node.
-import { PatchStrategy, setHeaderOptions } from "@kubernetes/client-node";
-import { describe, expect, test } from "vitest";
-import { operatorKinds } from "../../service/runtime/cnpg/names.ts";
+import { PatchStrategy, setHeaderOptions, type V1Pod } from "@kubernetes/client-node";
+import { describe, expect, inject, test } from "vitest";
+import { storeOf } from "../../service/local/postgresBackup.ts";
+import { nameOf, operatorKinds, postgresLabels } from "../../service/runtime/cnpg/names.ts";
 import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
 import { images } from "../../tools/setup/kubernetesPostgres.mjs";
 import { command, folder } from "../service/command.ts";
 import { rowsOf } from "../service/postgres/servers.ts";
 import { afterThisTest } from "../support/leftovers.ts";
+import { startS3 } from "../support/restic.ts";
 import { catalog, eventually, hasPostgres, onOperator, withOperator } from "./postgres.ts";
 
 type App = Awaited<ReturnType<typeof onOperator>>;
 
 /** How to name a cluster's object to the API. */
-async function clusterOf(app: App) {
-  const [object] = await app.objects("cluster");
+async function clusterOf(app: App, id?: string) {
+  const all = await app.objects("cluster");
+  const object = id === undefined ? all[0] : all.find(({ metadata }) => metadata.name === nameOf(id));
   const [group = "", version = ""] = operatorKinds.cluster.apiVersion.split("/");
   const { name = "", namespace = "" } = object?.metadata ?? {};
   return { group, version, plural: "clusters", name, namespace };
 }
+
+/** Whether a Pod is a server of a cluster. */
+const isServerOf = ({ metadata }: V1Pod, id: string): boolean =>
+  metadata?.labels?.[postgresLabels.cluster] === id && metadata.labels["cnpg.io/instanceName"] !== undefined;
 
 /** Changes the object of a cluster, as someone else than the service. */
 async function change(app: App, body: object): Promise<void> {
@@ -127,6 +134,53 @@ describe.runIf(hasPostgres)("clusters of the operator", () => {
       status: 422,
       body: { error: expect.stringMatching(/^invalid pitr_time, .*archive/) },
     });
+  });
+
+  test("with object storage, backups are in it, and a cluster is restored to a time, also if its servers are lost", async ({
+    skip,
+  }) => {
+    const { services = "" } = inject("postgres")?.cluster ?? {};
+    // Pods reach this computer at the addresses of Services.
+    const s3 = await startS3(`${services}.0.1`);
+    if (!s3) return skip("no server with the interface of S3");
+    const app = await onOperator({}, { store: storeOf(`${s3.url}/clusters`, s3.variables) });
+    const ready = await app.cluster();
+    const client = await app.connect(ready);
+    await client.query("CREATE TABLE items (id int)");
+    await client.query("INSERT INTO items VALUES (1)");
+    const backup = await app.backUp(ready.id);
+    await client.query("INSERT INTO items VALUES (2)");
+    // A time has milliseconds here, and those of transactions have microseconds.
+    const now = async () => {
+      const sql = "SELECT date_trunc('milliseconds', clock_timestamp()) + interval '1 millisecond' AS now";
+      const time = (await client.query<{ now: Date }>(sql)).rows[0]?.now;
+      const isPast = async () => (await client.query("SELECT clock_timestamp() > $1 AS past", [time])).rows[0].past;
+      await expect.poll(isPast).toBe(true);
+      return time;
+    };
+    const two = await now();
+    await client.query("INSERT INTO items VALUES (3)");
+    const three = await now();
+    const copied = async (path: string, body: object) => {
+      const created = await app.call("POST", `/postgres/${ready.id}/${path}`, body);
+      expect(created.status).toBe(201);
+      return app.settled(created.body.data.id);
+    };
+    const rows = async (path: string, body: object) => {
+      const copy = await copied(path, body);
+      expect(copy.status).toBe("ready");
+      return rowsOf(await app.connect(copy));
+    };
+    expect(await rows("restore", { backup_id: backup })).toBe(1);
+    // Nothing has changed since.
+    expect(await rows("restore", { pitr_time: three?.toISOString() })).toBe(3);
+    expect(await rows("fork", {})).toBe(3);
+    await app.custom.deleteNamespacedCustomObject(await clusterOf(app, ready.id));
+    await expect.poll(async () => (await app.call("GET", `/postgres/${ready.id}/queries/active`)).status).toBe(503);
+    await expect.poll(async () => (await app.pods()).filter((pod) => isServerOf(pod, ready.id))).toEqual([]);
+    expect(await rows("restore", { pitr_time: two?.toISOString() })).toBe(2);
+    const late = await copied("restore", { pitr_time: new Date().toISOString() });
+    expect(late.status).toBe("failed");
   });
 
   test("a replica takes over from a primary that is lost, at the same address, with every row", async () => {

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, inject, vi, type ProvidedContext } from "v
 import type { ServiceOptions } from "../../service/index.ts";
 import { cnpgPostgres } from "../../service/runtime/cnpg/index.ts";
 import { operatorKinds, postgresLabels } from "../../service/runtime/cnpg/names.ts";
+import type { CnpgOptions } from "../../service/runtime/cnpg/objects.ts";
 import { Cluster, kubernetesRuntime } from "../../service/runtime/kubernetes/index.ts";
 import { withLock } from "../../tools/lib/lock.mjs";
 import { createOnce, images, importImages, startOperator } from "../../tools/setup/kubernetesPostgres.mjs";
@@ -80,7 +81,7 @@ export async function removeClusters(dataId: string): Promise<void> {
 }
 
 /** The requests of a service whose clusters are in the cluster of the tests. */
-export async function onOperator(options: ServiceOptions = {}) {
+export async function onOperator(options: ServiceOptions = {}, engine: CnpgOptions = {}) {
   const { kubeconfig = "", services = "" } = inject("postgres")?.cluster ?? {};
   const cluster = await connected();
   const app = await withApp({
@@ -88,7 +89,7 @@ export async function onOperator(options: ServiceOptions = {}) {
     delays: "none",
     ...options,
     runtime: await kubernetesRuntime({ cluster }),
-    postgres: cnpgPostgres(cluster, { catalog }),
+    postgres: cnpgPostgres(cluster, { catalog, ...engine }),
   });
   const config = new KubeConfig();
   config.loadFromFile(kubeconfig);

@@ -145,6 +145,9 @@ test("proxies are a Deployment without rights, and take the place of Ingresses",
 
 test.each([
   [["--proxy-replicas", "2"], "--proxy-replicas needs --proxy"],
+  [["--postgres-backup", "s3:https://a/b"], "--postgres-backup needs --postgres-backup-secret, the credentials"],
+  [["--postgres-backup-secret", "a"], "--postgres-backup-secret needs --postgres-backup, the address"],
+  [["--postgres-backup", "s3:https://a/b", "--postgres-backup-secret", "a"], "--postgres-backup needs --postgres cnpg"],
   [["--proxy-tcp", "db:5432"], "--proxy-tcp needs --proxy"],
   [["--proxy", "--proxy-tcp", "5432"], 'got "5432"'],
   [["--proxy", "--ingress-class", "public"], "--ingress-class"],

@@ -34,6 +34,8 @@ const everyOption = {
   reach: ["10.1.2.0/24"],
   postgres: "embedded",
   postgresCatalog: "postgresql",
+  postgresBackup: "s3:https://s3.example.com/bucket",
+  postgresBackupEnvironment: "/environment",
   acme: "https://127.0.0.1:1/directory",
   acmeAddress: "machines-service:4280",
   certificates: "cert-manager",
@@ -333,6 +335,26 @@ test.each([
   ],
   [["--postgres", "cnpg"], "--postgres cnpg needs --runtime kubernetes: CloudNativePG runs in that cluster"],
   [["--postgres-catalog", "postgresql"], "--postgres-catalog needs --postgres cnpg: other engines run no images"],
+  [
+    ["--postgres-backup", "s3:https://s3.example.com/bucket"],
+    "--postgres-backup needs --postgres cnpg: other engines have --backup",
+  ],
+  [["--postgres-backup-environment", "/a"], "--postgres-backup-environment needs --postgres-backup, the address"],
+  [
+    ["--runtime", "kubernetes", "--postgres", "cnpg", "--postgres-backup", "/backups"],
+    "--postgres-backup takes s3:https://HOST/BUCKET or s3:https://HOST/BUCKET/PREFIX, got another address",
+  ],
+  [
+    ["--runtime", "kubernetes", "--postgres", "cnpg", "--postgres-backup", "s3:https://s3.example.com/bucket"],
+    "--postgres-backup needs AWS_ACCESS_KEY_ID, in the file of --postgres-backup-environment or as a variable",
+  ],
+  [
+    [
+      ...["--runtime", "kubernetes", "--postgres", "cnpg", "--postgres-backup", "s3:s3.example.com/bucket"],
+      ...["--postgres-backup-environment", "/nowhere"],
+    ],
+    "--postgres-backup-environment /nowhere cannot be read: ENOENT",
+  ],
   [
     ["--runtime", "kubernetes", "--postgres", "cnpg", "--kubeconfig", "ams=/a"],
     "--postgres cnpg cannot be combined with --kubeconfig: it needs all regions in one cluster",

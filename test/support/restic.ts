@@ -41,14 +41,16 @@ export function testRepository(restic: string): TestRepository {
 }
 
 /** Starts a server with the interface of S3 and one bucket, `backups`. Undefined, said once, where it cannot be built. */
-export async function startS3(): Promise<{ readonly url: string; readonly variables: NodeJS.ProcessEnv } | undefined> {
+export async function startS3(
+  host = "127.0.0.1",
+): Promise<{ readonly url: string; readonly variables: NodeJS.ProcessEnv } | undefined> {
   const { program, reason } = await s3Program(process.env);
   if (program === undefined) {
     leaveOut("backups to S3", reason);
     return undefined;
   }
   const port = await freePort();
-  const child = spawn(program, ["-backend", "memory", "-initialbucket", "backups", "-host", `127.0.0.1:${port}`], {
+  const child = spawn(program, ["-backend", "memory", "-initialbucket", "backups", "-host", `${host}:${port}`], {
     stdio: "ignore",
   });
   const ended = once(child, "close");
@@ -56,7 +58,7 @@ export async function startS3(): Promise<{ readonly url: string; readonly variab
     child.kill("SIGKILL");
     await ended;
   });
-  const url = `http://127.0.0.1:${port}`;
+  const url = `http://${host}:${port}`;
   await expect
     .poll(() =>
       fetch(url).then(

@@ -42,8 +42,15 @@ export const operatorProgram = (env) =>
   );
 
 const release = "trixie";
-const packages = ["postgresql-17", "pgbouncer"];
-const left = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/lib/*/libLLVM*"];
+// The servers copy their archive and backups to object storage with the programs of Barman.
+const packages = ["postgresql-17", "pgbouncer", "barman-cli-cloud"];
+// Barman's library has a description of each service of AWS, 100 MB in all.
+const services = "/usr/lib/python3/dist-packages/botocore/data";
+const left = [
+  ...["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/lib/*/libLLVM*"],
+  `${services}/*/*`,
+];
+const kept = [`${services}/s3/*`];
 const hooks = [
   // The number that the operator starts servers with; the image needs a user of this number.
   `chroot "$1" sh -c 'groupmod --non-unique --gid 26 postgres && usermod --uid 26 postgres'`,
@@ -69,6 +76,7 @@ export async function serverArchive(env) {
   const options = [
     ...["--variant=minbase", `--include=${packages.join(",")}`, "--format=tar", "--skip=output/dev"],
     ...left.map((pattern) => `--dpkgopt=path-exclude=${pattern}`),
+    ...kept.map((pattern) => `--dpkgopt=path-include=${pattern}`),
     ...hooks.map((hook) => `--customize-hook=${hook}`),
     release,
   ];

@@ -31,6 +31,7 @@ import { endedBy, ServerEngine, type ReadyServer } from "../postgres/serverEngin
 import { sessions, type Session } from "../postgres/sessions.ts";
 import { operatorRoles, superuser, visitor } from "../postgres/settings.ts";
 import * as users from "../postgres/users.ts";
+import { archiveUntil } from "./archive.ts";
 import { connect, type Reached } from "./connection.ts";
 import {
   backupName,
@@ -45,11 +46,11 @@ import {
   secretsOf,
 } from "./names.ts";
 import * as objects from "./objects.ts";
-
-/** Options of the engine. */
-export type CnpgOptions = objects.ImageOptions;
+import type { CnpgOptions } from "./objects.ts";
+import { storeSecret } from "./objectStore.ts";
 
 interface ClusterObject extends KubernetesObject {
+  readonly spec?: { readonly bootstrap?: object };
   readonly status?: {
     readonly phase?: string;
     readonly phaseReason?: string;
@@ -59,7 +60,8 @@ interface ClusterObject extends KubernetesObject {
 }
 
 interface BackupObject extends KubernetesObject {
-  readonly status?: { readonly phase?: string; readonly error?: string };
+  readonly spec?: { readonly method?: objects.BackupMethod };
+  readonly status?: { readonly phase?: string; readonly error?: string; readonly backupId?: string };
 }
 
 /** A server that can be used: the primary of its cluster. */
@@ -69,6 +71,10 @@ interface Ready extends ReadyServer, Reached {
 
 /** Phases of a cluster that do not pass by themselves. */
 const hopeless = /unrecoverable|image catalog|required cluster objects|unknown plugin/i;
+
+/** The operator's label of Pods that begin a server. */
+const jobRole = "cnpg.io/jobRole";
+const mostFailures = 3;
 
 const day = 24 * 3600_000;
 // ASSUMED: a certificate is good for a year, and replaced by another one after nine months, and with each start of the service.
@@ -99,8 +105,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
   readonly name = "cnpg";
   readonly version = "17";
   readonly noBackups?: string;
-  readonly noTimes =
-    "clusters of CloudNativePG have no archive of changes here; restore a backup by its backup_id, or fork the cluster";
+  readonly noTimes?: string;
   readonly #kubernetes: Kubernetes;
   readonly #options: CnpgOptions;
   readonly #namespaces: Watched<V1Namespace>;
@@ -117,6 +122,8 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
   readonly #lost = new Set<string>();
   /** The last primary of a cluster that was seen. */
   readonly #primaries = new Map<string, string>();
+  /** Copies that wait until a cluster can be asked. */
+  readonly #waitingCopies = new Map<string, Set<string>>();
   readonly #closed = new AbortController();
   readonly #begun: Promise<void>;
 
@@ -124,7 +131,11 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     super(host, (error) => (isAnswered(error) ? reasonOfCluster(error) : reasonOf(error)));
     this.#kubernetes = kubernetes;
     this.#options = options;
-    if (!kubernetes.has(snapshotGroup)) this.noBackups = objects.noSnapshots;
+    if (!options.store) {
+      if (!kubernetes.has(snapshotGroup)) this.noBackups = objects.noSnapshots;
+      this.noTimes =
+        "clusters of CloudNativePG have no archive of changes without the service's option --postgres-backup; restore a backup by its backup_id, or fork the cluster";
+    }
     const watched = <T extends KubernetesObject>(kind: Kind, seen: (object: T, isGone: boolean) => void): Watched<T> =>
       new Watched<T>(kubernetes, kind, `${postgresLabels.data}=${host.dataId}`, host.log, seen);
     const ofCluster = ({ metadata }: KubernetesObject): void => {
@@ -213,7 +224,6 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
             const place = this.#placeOf(id);
             await this.#applyPlace(place);
             await this.#applySecrets(place, id);
-            await this.#takeSource(place, cluster);
             await this.#applyCluster(place, cluster);
             this.host.events.initializing(id);
           });
@@ -222,7 +232,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
           await this.#orFailed(id, () => this.#setUp(cluster));
           return false;
         case "ready":
-          await this.#keepReady(cluster);
+          await this.#keepReady(cluster).finally(() => this.#wakeCopies(id));
           return false;
         case "deleting":
           await this.#remove(cluster);
@@ -256,6 +266,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     if (known && this.#applied.has(key)) return;
     await this.#kubernetes.apply(objects.namespaceObject(place));
     await this.#kubernetes.apply(objects.policyObject(place));
+    if (this.#options.store) await this.#kubernetes.apply(storeSecret(place, this.#options.store));
     this.#applied.set(key, 0);
   }
 
@@ -278,36 +289,75 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     return this.host.secret(`postgres/cnpg/${id}/${role}`);
   }
 
-  /** The backup that a cluster begins with; undefined if it begins empty. */
-  #sourceOf({ id, source }: Cluster): string | undefined {
-    return source && (source.backup ?? backupOfFork(id));
+  /** How a backup of a client is taken. */
+  get #method(): objects.BackupMethod {
+    return this.#options.store ? "barmanObjectStore" : "volumeSnapshot";
   }
 
-  /** A fork begins with a backup of its own, which has to be complete. */
-  async #takeSource(place: objects.Place, { id, source }: Cluster): Promise<void> {
-    if (!source || source.backup !== undefined) return;
-    const backup = backupOfFork(id);
+  /** What a cluster begins with; undefined if it begins empty. A fork begins with a backup of its own, which has to be complete. */
+  async #beginningOf(place: objects.Place, { id, source }: Cluster): Promise<objects.Beginning | undefined> {
+    if (!source) return undefined;
+    const { time, backup = backupOfFork(id) } = source;
     const found = this.#backups.get(backupName(backup), place.namespace);
-    if (!found) await this.#kubernetes.apply(objects.backupObject(place, source.cluster, backup));
-    if (found?.status?.phase === "failed")
-      throw new Hopeless(`its source cannot be copied: ${found.status.error ?? ""}`);
-    if (found?.status?.phase !== "completed") throw new NotYet();
+    if (source.backup === undefined) {
+      // A VolumeSnapshot leaves nothing in the object storage.
+      const method = this.#kubernetes.has(snapshotGroup) ? "volumeSnapshot" : this.#method;
+      if (!found) await this.#kubernetes.apply(objects.backupObject(place, source.cluster, backup, method));
+      if (found?.status?.phase === "failed")
+        throw new Hopeless(`its source cannot be copied: ${found.status.error ?? ""}`);
+      if (found?.status?.phase !== "completed") throw new NotYet();
+    }
+    if (!found) throw new Hopeless("its backup does not exist any more");
+    const isStored = found.spec?.method === "barmanObjectStore";
+    if (time !== undefined && !isStored)
+      throw new Hopeless("the latest backup before the time is not in the object storage, so it has no later changes");
+    if (time !== undefined) await this.#archiveUntil(source.cluster, id, time);
+    return { backup, time, stored: isStored ? found.status?.backupId : undefined };
+  }
+
+  /**
+   * Lets a cluster archive its changes until a time. One whose servers are lost cannot, and is restored with what the archive has.
+   * `copy` comes back here when the cluster can be asked.
+   */
+  async #archiveUntil(id: string, copy: string, time: number): Promise<void> {
+    const ready = this.ready.get(id);
+    if (ready) return this.with(ready, (client) => archiveUntil(client, time, this.#closed.signal));
+    const { namespace } = this.#placeOf(id);
+    const { currentPrimary = "" } = this.#clusters.get(nameOf(id), namespace)?.status ?? {};
+    const pod = this.#pods.get(currentPrimary, namespace);
+    if (!pod || !isReady(pod)) return;
+    this.#waitingCopies.set(id, new Set([...(this.#waitingCopies.get(id) ?? []), copy]));
+    throw new NotYet();
+  }
+
+  /** Continues the copies that wait for a cluster. */
+  #wakeCopies(id: string): void {
+    const waiting = this.#waitingCopies.get(id) ?? [];
+    this.#waitingCopies.delete(id);
+    for (const copy of waiting) this.clusterSteps.changed(copy);
   }
 
   /** Writes the objects of a cluster, and again when others have changed them. */
   async #applyCluster(place: objects.Place, cluster: Cluster): Promise<void> {
     const { id } = cluster;
     const { namespace } = place;
-    const parts: [Watched<KubernetesObject>, string, KubernetesObject][] = [
-      [this.#clusters, nameOf(id), objects.clusterObject(place, cluster, this.#sourceOf(cluster), this.#options)],
-      [this.#poolers, poolerOf(id), objects.poolerObject(place, cluster)],
+    const parts: [Watched<KubernetesObject>, Kind, string, () => Promise<KubernetesObject> | KubernetesObject][] = [
+      [
+        ...([this.#clusters, operatorKinds.cluster, nameOf(id)] as const),
+        async () => {
+          // It begins once, also if its backup is removed later.
+          const { bootstrap = objects.bootstrapOf(cluster, await this.#beginningOf(place, cluster)) } =
+            this.#clusterObjectOf(id, place)?.spec ?? {};
+          return objects.clusterObject(place, cluster, bootstrap, this.#options);
+        },
+      ],
+      [this.#poolers, operatorKinds.pooler, poolerOf(id), () => objects.poolerObject(place, cluster)],
     ];
-    for (const [watched, name, wanted] of parts) {
-      const found = watched.get(name, namespace);
-      const key = `${wanted.kind} ${name}`;
-      const generation = found?.metadata?.generation ?? 0;
+    for (const [watched, { kind }, name, wanted] of parts) {
+      const generation = watched.get(name, namespace)?.metadata?.generation ?? 0;
+      const key = `${kind} ${name}`;
       if (this.#applied.get(key) === generation) continue;
-      await this.#kubernetes.apply(wanted);
+      await this.#kubernetes.apply(await wanted());
       this.#applied.set(key, generation);
     }
   }
@@ -383,6 +433,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     const place = this.#placeOf(id);
     await this.#applySecrets(place, id);
     await this.#applyCluster(place, cluster);
+    this.#requireBegun(id);
     const ready = await this.#reach(place, id);
     // A client that knows the addresses connects at once.
     for (const service of [primaryOf(id), poolerOf(id)])
@@ -391,6 +442,23 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     this.host.events.ready(id, this.#endpointsOf(id));
     this.measure(cluster);
     if (cluster.source && cluster.source.backup === undefined) await this.#deleteBackup(backupOfFork(id));
+  }
+
+  /** The operator tries for ever. ASSUMED: a cluster of CloudNativePG is failed when three Pods that begin its first server have failed. */
+  #requireBegun(id: string): void {
+    const failed = this.#pods
+      .all()
+      .filter(
+        ({ metadata, status }) =>
+          metadata?.labels?.[postgresLabels.cluster] === id &&
+          metadata.labels[jobRole] !== undefined &&
+          status?.phase === "Failed",
+      );
+    if (failed.length < mostFailures) return;
+    const role = failed[0]?.metadata?.labels?.[jobRole] ?? "";
+    const names = failed.map(({ metadata }) => `${metadata?.namespace}/${metadata?.name}`).join(", ");
+    const cause = role.includes("recovery") ? "; a restore to a time needs an archived change after it" : "";
+    throw new Hopeless(`its ${role} has failed ${failed.length} times, see the logs of ${names}${cause}`);
   }
 
   /** Repairs what others have changed, stays connected to the primary, and applies the changes of a ready cluster. */
@@ -443,6 +511,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     for (const name of Object.values(secretsOf(id))) await this.#kubernetes.delete(kinds.secret, { name, namespace });
     for (const key of [`Cluster ${nameOf(id)}`, `Pooler ${poolerOf(id)}`]) this.#applied.delete(key);
     for (const known of [this.#secrets, this.#primaries]) known.delete(id);
+    this.#wakeCopies(id);
     const isUsed = this.host.ids().some((other) => other !== id && this.#placeOf(other).namespace === namespace);
     const found = this.#namespaces.get(namespace);
     if (!isUsed && found) {
@@ -468,7 +537,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     };
     if (this.host.cluster(id)?.status !== "ready") return fail("the cluster is not ready any more");
     try {
-      if (!found) await this.#kubernetes.apply(objects.backupObject(place, id, backup));
+      if (!found) await this.#kubernetes.apply(objects.backupObject(place, id, backup, this.#method));
     } catch (error) {
       if (ofCluster.isRefusal(error)) return fail(reasonOfCluster(error));
       throw error;

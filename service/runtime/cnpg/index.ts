@@ -1,8 +1,9 @@
 // The engine on CloudNativePG for a service: `createService({ runtime, postgres: cnpgPostgres(cluster) })`.
 import { ClusterError, type Cluster } from "../kubernetes/cluster.ts";
 import type { EngineFactory } from "../postgresEngine.ts";
-import { CnpgPostgres, type CnpgOptions } from "./cnpgPostgres.ts";
+import { CnpgPostgres } from "./cnpgPostgres.ts";
 import { operatorGroup } from "./names.ts";
+import type { CnpgOptions } from "./objects.ts";
 
 /**
  * An engine that runs each Postgres cluster as a Cluster of a Kubernetes cluster, which is that of the runtime.

@@ -4,6 +4,7 @@ import { organizationLabel, labels, regionLabel, snapshotGroup } from "../kubern
 import type { Cluster } from "../postgresEngine.ts";
 import { connectionsOf, superuser, systemDatabases, visitor } from "../postgres/settings.ts";
 import { backupName, nameOf, operatorGroup, operatorKinds, poolerOf, postgresLabels, secretsOf } from "./names.ts";
+import { barmanStore, type ObjectStore } from "./objectStore.ts";
 
 /** Where the objects of a cluster are, and whose they are. */
 export interface Place {
@@ -13,9 +14,23 @@ export interface Place {
 }
 
 /** What comes from the start options. */
-export interface ImageOptions {
+export interface CnpgOptions {
   /** A ClusterImageCatalog with the images of servers; by default they are those of the operator's project. */
   readonly catalog?: string | undefined;
+  /** Where an archive of all changes and the backups are; by default there is no archive, and backups are VolumeSnapshots. */
+  readonly store?: ObjectStore | undefined;
+}
+
+/** How the operator takes a backup. */
+export type BackupMethod = "barmanObjectStore" | "volumeSnapshot";
+
+/** The backup that a cluster begins with. */
+export interface Beginning {
+  readonly backup: string;
+  /** Its id in the object storage; undefined for VolumeSnapshots. */
+  readonly stored?: string | undefined;
+  /** The time to restore, in milliseconds since 1970; the end of the backup if left out. */
+  readonly time?: number | undefined;
 }
 
 /** An object with more members than every object has. */
@@ -134,16 +149,28 @@ const milli = (cpus: number): string => `${Math.round(cpus * 1000)}m`;
 /** As for Machines, a shared CPU requests a sixteenth of a CPU. */
 const sharedCpu = 1 / 16;
 
+/** A time as PostgreSQL writes it. The operator would write one of RFC 3339 with a Z, which a server does not know while it starts. */
+const targetOf = (time: number): string => new Date(time).toISOString().replace("T", " ").replace("Z", "+00");
+
 /** How a cluster gets its data. The service's own role takes the place of the operator's user for an application. */
-function bootstrapOf({ id, source }: Cluster, backup: string | undefined) {
+export function bootstrapOf({ id }: Cluster, beginning: Beginning | undefined): object {
   const own = { database: superuser, owner: visitor, secret: { name: secretsOf(id).visitor } };
-  if (!source || backup === undefined)
-    return { initdb: { ...own, encoding: "UTF8", localeCType: "C.UTF-8", localeCollate: "C.UTF-8" } };
-  return { recovery: { ...own, backup: { name: backupName(backup) } } };
+  if (!beginning) return { initdb: { ...own, encoding: "UTF8", localeCType: "C.UTF-8", localeCollate: "C.UTF-8" } };
+  const { backup, stored, time } = beginning;
+  // Without a target, the operator would restore all changes of the archive.
+  const end = time === undefined ? { backupID: stored, targetImmediate: true } : { targetTime: targetOf(time) };
+  const recoveryTarget = stored === undefined ? {} : { recoveryTarget: end };
+  return { recovery: { ...own, backup: { name: backupName(backup) }, ...recoveryTarget } };
 }
 
-/** The Cluster; `backup` is the one that it begins with. */
-export function clusterObject(place: Place, cluster: Cluster, backup: string | undefined, { catalog }: ImageOptions) {
+/** An archive of all changes, and backups beside it. A replica's backup would be complete before its last changes are archived. */
+const archived = ({ dataId }: Place, id: string, store: ObjectStore): object => ({
+  target: "primary",
+  barmanObjectStore: barmanStore(dataId, id, store),
+});
+
+/** The Cluster. */
+export function clusterObject(place: Place, cluster: Cluster, bootstrap: object, { catalog, store }: CnpgOptions) {
   const { id, cpus, isShared, memoryMb, replicas, region, version, diskGb } = cluster;
   const names = secretsOf(id);
   const memory = `${memoryMb}Mi`;
@@ -166,7 +193,7 @@ export function clusterObject(place: Place, cluster: Cluster, backup: string | u
       enableSuperuserAccess: true,
       superuserSecret: { name: names.superuser },
       certificates: { serverTLSSecret: names.certificate, serverCASecret: names.authority },
-      bootstrap: bootstrapOf(cluster, backup),
+      bootstrap,
       storage: { size: `${diskGb}Gi` },
       // As a server on this computer stops: transactions that are open do not hold up the end of a server.
       smartShutdownTimeout: 1,
@@ -185,9 +212,10 @@ export function clusterObject(place: Place, cluster: Cluster, backup: string | u
         volumeSnapshot: {
           snapshotOwnerReference: "backup",
           online: true,
-          // There is no archive to wait for: a copy begins like a server after a crash.
+          // A copy needs no archive: it begins like a server after a crash.
           onlineConfiguration: { immediateCheckpoint: true, waitForArchive: false },
         },
+        ...(store ? archived(place, id, store) : {}),
       },
     },
   });
@@ -220,15 +248,15 @@ export const poolerObject = (place: Place, { id, memoryMb, poolMode, region, rep
 };
 
 /** The Backup with this id. */
-export const backupObject = (place: Place, cluster: string, backup: string): KubernetesObject => {
+export const backupObject = (place: Place, cluster: string, backup: string, method: BackupMethod): KubernetesObject => {
   const metadata = metadataOf(place, cluster, backupName(backup));
   return object({
     apiVersion: operatorKinds.backup.apiVersion,
     kind: operatorKinds.backup.kind,
     metadata: { ...metadata, labels: { ...metadata.labels, [postgresLabels.backup]: backup } },
-    spec: { cluster: { name: nameOf(cluster) }, method: "volumeSnapshot" },
+    spec: { cluster: { name: nameOf(cluster) }, method },
   });
 };
 
-/** Why a cluster cannot be backed up; undefined if it can. */
-export const noSnapshots = `backups and copies of clusters need VolumeSnapshots (${snapshotGroup}/v1), which the Kubernetes cluster does not have`;
+/** Why a cluster cannot be backed up where neither is there. */
+export const noSnapshots = `backups and copies of clusters need VolumeSnapshots (${snapshotGroup}/v1), which the Kubernetes cluster does not have, or the service's option --postgres-backup`;
