@@ -291,9 +291,9 @@ function runProxies({ image, namespace }: ManifestOptions, { replicas, tcp }: Pr
     image,
     command: ["machines-service", "proxy"],
     args: [
-      ...["--service", `http://${name}:${port}`, "--token-file", "/token/token"],
-      ...["--http", "8080", "--https", "8443", "--health", `0.0.0.0:${healthPort}`, "--drain", "25"],
-      ...(raw.length > 0 ? ["--tcp", ...raw.map(({ argument }) => argument)] : []),
+      ["--service", `http://${name}:${port}`, "--token-file", "/token/token"],
+      ["--http", "8080", "--https", "8443", "--health", `0.0.0.0:${healthPort}`, "--drain", "25"],
+      ...raw.map(({ argument }) => ["--tcp", argument]),
     ],
     ports: [...[...web, ...raw].map((one) => one.port), { name: "health", containerPort: healthPort }],
     livenessProbe: { httpGet: { path: "/healthz", port: "health" } },
@@ -359,7 +359,7 @@ const confined = {
 };
 
 /** The first port of containers for raw ports of Apps. */
-const firstRaw = 20_000;
+export const firstRaw = 20_000;
 
 type PodOptions = Omit<ManifestOptions, "storage">;
 
@@ -385,8 +385,9 @@ function podOf(
           ["--listen", `0.0.0.0:${port}`, "--allow-remote"],
           ...more.args,
           ...(ingressClass === undefined ? [] : [["--ingress-class", ingressClass]]),
+          ...(acme === undefined ? [] : [["--acme", acme]]),
           // Proxies ask the service by themselves.
-          ...(acme === undefined ? [] : [["--acme", acme, ...(proxies ? [] : ["--acme-address", `${name}:${port}`])]]),
+          ...(acme === undefined || proxies ? [] : [["--acme-address", `${name}:${port}`]]),
           ...(clusterIssuer === undefined
             ? []
             : [["--certificates", "cert-manager", "--cluster-issuer", clusterIssuer]]),

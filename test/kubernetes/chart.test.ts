@@ -42,43 +42,71 @@ const byName = (objects: readonly KubernetesObject[], namespace: string) =>
   );
 
 /** Options of the manifest, and the values of the chart that mean the same. */
-const choices: readonly (readonly [option: string, value: string, set: string])[][] = [
-  [["--storage", "20Gi", "storage"]],
-  [["--storage-class", "fast", "storageClass"]],
-  [["--ingress-class", "public", "ingressClass"]],
-  [["--acme", "https://acme.example.com/directory", "acme"]],
-  [["--cluster-issuer", "letsencrypt", "clusterIssuer"]],
-  [["--postgres", "cnpg", "postgres"]],
-  [
-    ["--store-secret", "store", "storeSecret"],
-    ["--replicas", "5", "replicas"],
-  ],
-];
+const choices = [
+  { options: ["--storage", "20Gi"], sets: ["storage=20Gi"] },
+  { options: ["--storage-class", "fast"], sets: ["storageClass=fast"] },
+  { options: ["--ingress-class", "public"], sets: ["ingressClass=public"] },
+  { options: ["--acme", "https://acme.example.com/directory"], sets: ["acme=https://acme.example.com/directory"] },
+  { options: ["--cluster-issuer", "letsencrypt"], sets: ["clusterIssuer=letsencrypt"] },
+  { options: ["--postgres", "cnpg"], sets: ["postgres=cnpg"] },
+  { options: ["--store-secret", "store", "--replicas", "5"], sets: ["storeSecret=store", "replicas=5"] },
+] as const;
+
+type Choice = { readonly options: readonly string[]; readonly sets: readonly string[] };
 
 /** Every combination of them that the manifest accepts. */
 const combinations = choices
-  .reduce<(readonly [string, string, string])[][]>(
-    (all, one) => [...all, ...all.map((some) => [...some, ...one])],
-    [[]],
-  )
+  .reduce<Choice[][]>((all, one) => [...all, ...all.map((some) => [...some, one])], [[]])
   .filter((some) => {
-    const has = (...options: string[]) => options.every((option) => some.some(([name]) => name === option));
+    const has = (...options: string[]) =>
+      options.every((option) => some.some(({ options: given }) => given.includes(option)));
     const isAlone = !has("--storage") && !has("--storage-class");
     return (!has("--store-secret") || isAlone) && !has("--acme", "--cluster-issuer");
   });
+
+/** What has lists or other objects, each with what it depends on. */
+const further: readonly Choice[][] = [
+  { options: ["--proxy"], sets: ["proxy=true"] },
+  {
+    options: ["--proxy", "--proxy-replicas", "3", "--proxy-tcp", "db:5432", "cache:6379=16379"],
+    sets: ["proxy=true", "proxyReplicas=3", "proxyTcp={db:5432,cache:6379=16379}"],
+  },
+  {
+    options: [
+      "--kubeconfig-secret",
+      "ams=europe",
+      "--kubeconfig-secret",
+      "fra=europe",
+      "--kubeconfig-secret",
+      "iad=america",
+    ],
+    sets: ["kubeconfigSecret.ams=europe", "kubeconfigSecret.fra=europe", "kubeconfigSecret.iad=america"],
+  },
+  {
+    options: [
+      "--postgres",
+      "cnpg",
+      "--postgres-backup",
+      "s3:https://s3.example.com/b",
+      "--postgres-backup-secret",
+      "b",
+    ],
+    sets: ["postgres=cnpg", "postgresBackup=s3:https://s3.example.com/b", "postgresBackupSecret=b"],
+  },
+].flatMap((one) => [[one], ...[choices[3], choices[4], choices[6]].map((other) => [one, other])]);
 
 test("Helm finds no fault, and renders what the manifest has, for every combination of options", async () => {
   const at = await chart();
   expect(await helm("lint", "--strict", at, "--set", `image=${image}`)).toContain("0 chart(s) failed");
   expect(combinations.length).toBe(60);
-  for (const some of combinations) {
-    const options = some.flatMap(([option, value]) => [option, value]);
+  for (const some of [...combinations, ...further]) {
+    const options = some.flatMap((one) => one.options);
     const { out } = await command(["kubernetes", "manifest", "--image", image, "--namespace", "own", ...options]);
     const wanted = out
       .split("---\n")
       .slice(1)
       .map((text) => JSON.parse(text) as KubernetesObject);
-    const sets = [["", image, "image"] as const, ...some].flatMap(([, value, name]) => ["--set", `${name}=${value}`]);
+    const sets = [`image=${image}`, ...some.flatMap((one) => one.sets)].flatMap((one) => ["--set", one]);
     const rendered = loadAllYaml(await helm("template", "machines-service", at, "--namespace", "own", ...sets));
     expect(byName(rendered, "own"), options.join(" ")).toEqual(byName(wanted, "own"));
   }
@@ -90,6 +118,15 @@ test("values that do not fit together are refused", async () => {
   const both = ["--set", "acme=https://a.example", "--set", "clusterIssuer=b"];
   await expect(helm("template", at, "--set", `image=${image}`, ...both)).rejects.toThrow("acme cannot be combined");
   await expect(helm("template", at, "--set", `image=${image},nonsense=1`)).rejects.toThrow("nonsense");
+  for (const [sets, problem] of [
+    ["proxy=true,ingressClass=public", "proxy cannot be combined with ingressClass"],
+    ["proxyTcp={db:5432}", "proxyTcp needs proxy"],
+    ["proxy=true,proxyTcp={5432}", "proxyTcp"],
+    ["kubeconfigSecret.ams=a/b", "kubeconfigSecret"],
+    ["postgresBackup=s3:https://a/b", "postgresBackup needs postgres and postgresBackupSecret"],
+    ["postgresBackupSecret=b", "postgresBackupSecret needs postgresBackup"],
+  ] as const)
+    await expect(helm("template", at, "--set", `image=${image},${sets}`)).rejects.toThrow(problem);
 });
 
 test("Helm installs, upgrades and removes it", async () => {

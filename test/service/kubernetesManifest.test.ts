@@ -129,7 +129,7 @@ test("proxies are a Deployment without rights, and take the place of Ingresses",
   expect(deployment?.spec?.replicas).toBe(3);
   const pod = deployment?.spec?.template.spec;
   expect([pod?.automountServiceAccountToken, pod?.serviceAccountName]).toEqual([false, undefined]);
-  expect(pod?.containers[0]?.args?.slice(-3)).toEqual(["--tcp", "db:5432=20000", "cache:6379=20001"]);
+  expect(pod?.containers[0]?.args?.slice(-4)).toEqual(["--tcp", "db:5432=20000", "--tcp", "cache:6379=20001"]);
   expect(budget?.spec).toMatchObject({ maxUnavailable: 1 });
   expect(balancer?.spec?.type).toBe("LoadBalancer");
   expect(balancer?.spec?.ports).toEqual([
