@@ -87,7 +87,7 @@ function minimalEnvironment(): NodeJS.ProcessEnv {
   );
 }
 
-/** The variables with which restic reaches S3. Only a service that makes backups gets them. */
+/** The variables with which S3 is reached. Only a service with backups there gets them. */
 const credentials = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("AWS_")));
 
@@ -104,7 +104,8 @@ function spawnService(folder: string, options: LocalOptions): Promise<Running> {
       env: {
         ...minimalEnvironment(),
         ...(store === undefined ? {} : { MACHINES_SERVICE_STORE: store }),
-        ...(backup === undefined ? {} : { ...credentials(), MACHINES_SERVICE_BACKUP: backup }),
+        ...(backup === undefined && options.postgresBackup === undefined ? {} : credentials()),
+        ...(backup === undefined ? {} : { MACHINES_SERVICE_BACKUP: backup }),
       },
       stdio: ["ignore", log, log, "pipe"],
     });

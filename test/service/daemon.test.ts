@@ -189,6 +189,23 @@ test.skipIf(process.platform !== "linux")(
   },
 );
 
+test("the background service has the credentials of the object storage of Postgres clusters", async () => {
+  const options = [
+    "--runtime",
+    "kubernetes",
+    "--postgres",
+    "cnpg",
+    "--postgres-backup",
+    "s3:https://s3.example.com/bucket",
+  ];
+  const credentials = { AWS_ACCESS_KEY_ID: "tests", AWS_SECRET_ACCESS_KEY: "canary" };
+  const env = { ...process.env, ...credentials, KUBECONFIG: "/nowhere" };
+  const { code, err } = await command(["start", "--detach", "--data", folder(), ...options], env);
+  // It has read them, and goes as far as the cluster.
+  expect([code, err]).toEqual([1, expect.stringContaining("no Kubernetes cluster answers")]);
+  expect(err).not.toContain("canary");
+});
+
 thoroughTest("a log that grows large while the service runs is rotated, and nothing of it is lost", async () => {
   const data = folder();
   await start(data);
