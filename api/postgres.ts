@@ -61,6 +61,11 @@ export const postgresCluster = z.object({
     }),
     "Where it listens; filled when it is ready.",
   ),
+  primary_available: optional(
+    z.boolean(),
+    "Whether the primary answers; false while it fails or is replaced. Only of a ready cluster whose servers are real.",
+  ),
+  primary_since: optional(z.string(), "RFC 3339 time at which this server became the primary, if others can."),
   attached_apps: optional(attachedApps, "Apps that are attached."),
   created_at: optional(z.string(), "RFC 3339 time of creation."),
   storage_provisioned_bytes: optional(z.int().nullable(), "Bytes of disk, or null before it was measured."),

@@ -2,7 +2,7 @@
 // (docs/interface.md#managed-postgres).
 import { clusterName } from "../../api/names.ts";
 import { rfc3339 } from "../time/clock.ts";
-import { findCluster, plans } from "../lifecycle/clusters.ts";
+import { clusterOf, findCluster, plans } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
 import type { ClusterSource } from "../runtime/postgresEngine.ts";
 import type { ClusterRow, OrgRow } from "../store/rows.ts";
@@ -48,11 +48,23 @@ export function clusterAnswer(context: Context, row: ClusterRow, org: OrgRow) {
     ...{ disk_size_gb, pg_major_version },
     postgis_enabled: row.postgis_enabled === 1,
     endpoints: endpoints === null ? {} : (JSON.parse(endpoints) as object),
+    ...primaryAnswer(context, row),
     attached_apps: attachedApps(context, id),
     created_at: rfc3339(row.created_at),
     storage_provisioned_bytes: disk_size_gb * gib,
     storage_used_bytes,
   };
+}
+
+/**
+ * ASSUMED: a cluster stays `ready` while its primary fails and is replaced, because a client need not do anything. `primary_available` and
+ * `primary_since`, which the platform does not have, show it.
+ */
+function primaryAnswer({ postgres }: Context, row: ClusterRow): object {
+  const primary = row.status === "ready" ? postgres.primary?.(clusterOf(row)) : undefined;
+  if (!primary) return {};
+  const { isAvailable, since } = primary;
+  return { primary_available: isAvailable, ...(since === undefined ? {} : { primary_since: rfc3339(since) }) };
 }
 
 /** The properties of a new cluster. */

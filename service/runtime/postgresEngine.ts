@@ -224,6 +224,14 @@ export interface ClusterLog {
   readonly lastChange: number;
 }
 
+/** The server of a ready cluster that takes its changes. */
+export interface Primary {
+  /** Whether the service reaches it. It does not while the server fails, restarts, or is replaced. */
+  readonly isAvailable: boolean;
+  /** When it became the primary, in milliseconds since 1970; undefined if no other server can. */
+  readonly since?: number | undefined;
+}
+
 /** The properties of a new cluster. */
 export type NewCluster = Pick<Cluster, "name" | "version"> & { readonly hasPostgis: boolean };
 
@@ -264,6 +272,8 @@ export interface PostgresEngine {
   run?(cluster: Cluster, statement: Statement): Promise<StatementAnswer>;
   /** The tables and views that a user of a ready cluster sees, at most that many. */
   relations?(cluster: Cluster, asking: Omit<Statement, "text" | "isWrite">, most: number): Promise<readonly Relation[]>;
+  /** The primary of a ready cluster. Omitted by an engine without servers. */
+  primary?(cluster: Cluster): Primary;
   /** Measures the size of a cluster, and reports `measured`. */
   measure(cluster: Cluster): void;
   /** Reports `backedUp` or `backupFailed`. */

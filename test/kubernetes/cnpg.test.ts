@@ -192,6 +192,8 @@ describe.runIf(hasPostgres)("clusters of the operator", () => {
     const status = async () => (await app.objects("cluster"))[0]?.status ?? {};
     await expect.poll(async () => (await status())["readyInstances"]).toBe(2);
     const primary = String((await status())["currentPrimary"]);
+    const before = await app.get(`/postgres/${ready.id}`);
+    expect(before.primary_available).toBe(true);
     const { namespace } = await clusterOf(app);
     await app.core.deleteNamespacedPod({ name: primary, namespace, gracePeriodSeconds: 0 });
     await expect(client.query("SELECT pg_sleep(600)")).rejects.toThrow();
@@ -202,7 +204,11 @@ describe.runIf(hasPostgres)("clusters of the operator", () => {
     await expect
       .poll(async () => (await app.call("POST", `/postgres/${ready.id}/databases`, { name: "more" })).status)
       .toBe(201);
-    expect((await app.get(`/postgres/${ready.id}`)).endpoints).toEqual(ready.endpoints);
+    const after = await app.get(`/postgres/${ready.id}`);
+    expect(after.endpoints).toEqual(ready.endpoints);
+    // The answer tells of it.
+    expect(after).toMatchObject({ status: "ready", primary_available: true });
+    expect(Date.parse(after.primary_since)).toBeGreaterThan(Date.parse(before.primary_since));
   });
 
   test("what others change in a Cluster is repaired, and a Cluster that they delete is not replaced by an empty one", async () => {
@@ -217,6 +223,7 @@ describe.runIf(hasPostgres)("clusters of the operator", () => {
     const queries = () => app.call("GET", `/postgres/${ready.id}/queries/active`);
     await expect.poll(async () => (await queries()).status).toBe(503);
     expect(await app.objects("cluster")).toEqual([]);
+    expect(await app.get(`/postgres/${ready.id}`)).toMatchObject({ status: "ready", primary_available: false });
     expect((await app.call("DELETE", `/postgres/${ready.id}`)).status).toBe(202);
     await expect.poll(async () => (await app.call("GET", `/postgres/${ready.id}`)).text).toContain("has been deleted");
   });

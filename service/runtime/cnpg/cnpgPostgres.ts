@@ -23,6 +23,7 @@ import {
   type EngineHost,
   type NewCluster,
   type PostgresEngine,
+  type Primary,
 } from "../postgresEngine.ts";
 import type { Connect } from "../postgres/access.ts";
 import { isLost } from "../postgres/postgresError.ts";
@@ -55,6 +56,7 @@ interface ClusterObject extends KubernetesObject {
     readonly phase?: string;
     readonly phaseReason?: string;
     readonly currentPrimary?: string;
+    readonly currentPrimaryTimestamp?: string;
     readonly targetPrimary?: string;
   };
 }
@@ -185,6 +187,12 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     // Also looks at the certificate.
     this.clusterSteps.changed(id);
     return Promise.resolve();
+  }
+
+  override primary(cluster: Cluster): Primary {
+    const { currentPrimaryTimestamp = "" } = this.#clusterObjectOf(cluster.id, this.#placeOf(cluster.id))?.status ?? {};
+    const since = Date.parse(currentPrimaryTimestamp);
+    return { ...super.primary(cluster), since: Number.isNaN(since) ? undefined : since };
   }
 
   discard(_cluster: string, backup?: string): void {

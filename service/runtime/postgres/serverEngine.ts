@@ -8,6 +8,7 @@ import {
   type ClusterChange,
   type EngineHost,
   type ExtensionOffer,
+  type Primary,
   type Relation,
   type RunningQuery,
   type ServerLoad,
@@ -110,6 +111,10 @@ export abstract class ServerEngine<R extends ReadyServer> {
 
   slowQueries({ id }: Cluster, withinMs: number): Promise<readonly SlowQuery[]> {
     return this.#ask(id, (admin) => queries.slowQueries(admin, withinMs));
+  }
+
+  primary({ id }: Cluster): Primary {
+    return { isAvailable: this.ready.has(id) };
   }
 
   async load({ id }: Cluster): Promise<ServerLoad | undefined> {

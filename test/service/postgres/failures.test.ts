@@ -115,7 +115,10 @@ test("a ready cluster whose server does not start is 503 with the reason in the 
     service: { log },
   });
   await expect.poll(() => reasons(ready.id)).toContainEqual(expect.stringContaining(missing));
-  expect(await second.get(`/postgres/${ready.id}`)).toMatchObject({ status: "ready", endpoints: ready.endpoints });
+  expect(ready.primary_available).toBe(true);
+  const { endpoints } = ready;
+  const unavailable = { status: "ready", endpoints, primary_available: false };
+  expect(await second.get(`/postgres/${ready.id}`)).toMatchObject(unavailable);
   expect(await second.call("GET", `/postgres/${ready.id}/queries/active`)).toMatchObject({
     status: 503,
     body: { error: "The server of the cluster does not answer" },
