@@ -1,6 +1,7 @@
 // npm run check: all automatic checks of the code. npm run fix (--fix): repairs what can be repaired automatically.
 import path from "node:path";
 import { checkCitations } from "./lib/citations.mjs";
+import { forCompilers } from "./lib/environment.mjs";
 import { checkLayers } from "./lib/layers.mjs";
 import { bin, inRoot } from "./lib/paths.mjs";
 import { main, quiet, say, Stop } from "./lib/process.mjs";
@@ -36,7 +37,8 @@ const checks = {
 };
 
 await main(async () => {
-  const { env } = await setup({ build: !fix });
+  const found = await setup({ build: !fix });
+  const env = forCompilers(found.env);
   const failed = [];
   const lock = completeLock(inRoot("package-lock.json"), { write: fix });
   if (lock.length > 0 && !fix) {

@@ -91,6 +91,12 @@ export function forCommands(env) {
 /** An environment in which Pulumi and the service have only the settings that are added to it. */
 export const withoutPulumi = (env) => without(env, ofPulumi);
 
+/**
+ * The environment of compilers and checks, which are written in Go: they end before it pays to collect their garbage often. The limit
+ * keeps them small on a computer with little memory.
+ */
+export const forCompilers = (env) => ({ GOGC: "400", GOMEMLIMIT: "3GiB", ...env });
+
 /** The environment for tests. */
 export function forTests(env) {
   // Which engine is used remains the user's choice. A certificate without an address is for no engine that tests find or start.

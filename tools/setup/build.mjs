@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
+import { forCompilers } from "../lib/environment.mjs";
 import { withLock } from "../lib/lock.mjs";
 import { cache, inRoot, state, tsc } from "../lib/paths.mjs";
 import { quiet, say, Stop, tail } from "../lib/process.mjs";
@@ -36,7 +37,7 @@ export async function build(env, { force = false } = {}) {
 const compile = (project, env) =>
   quiet("node", [tsc, "-p", path.join(project, "tsconfig.json")], {
     cwd: inRoot("."),
-    env,
+    env: forCompilers(env),
     alive: `still compiling ${project}`,
   });
 
