@@ -156,6 +156,13 @@ function timeOfLine(): () => string {
   };
 }
 
+// No route has a schema: the rows of the interface check what comes and what goes. Fastify would load its compilers of schemas
+// anyway, which are a third of all files that a start reads.
+const refuseSchema = (): never => {
+  throw new Error("a route has a schema: use the rows of api/ instead");
+};
+const noSchemas = { compilersFactory: { buildValidator: refuseSchema, buildSerializer: refuseSchema } };
+
 /** The server without its routes. */
 export function createServer({
   log,
@@ -173,6 +180,7 @@ export function createServer({
     serverFactory: (handler) => serve?.(handler) ?? limitedServer(handler, limits, tls),
     // Fastify reads the scheme of its address from this. The cast keeps the type of the server the same.
     ...(tls ? { https: tls as unknown as null } : {}),
+    schemaController: noSchemas,
     forceCloseConnections: "idle",
     // Requests that come while it closes are answered, and end their connections.
     return503OnClosing: false,

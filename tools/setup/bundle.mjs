@@ -61,8 +61,17 @@ const policyBundles = await bundle(
 removeCode(policy, policyBundles);
 for (const folder of ["api", "provider"]) fs.rmSync(path.join(policy, folder), { recursive: true, force: true });
 
-// The command of the service, and the service in a process of others, share all code. Other packages stay packages, except for zod:
-// only a part of it is used, and its files take a third of the time of a short command.
+// The command of the service, and the service in a process of others, share all code. Other packages stay packages, except for those
+// that every start loads: finding and reading their hundreds of files would take a third of its time.
+const loadedAlways = new Set([
+  "@noble/ciphers",
+  "@noble/hashes",
+  "commander",
+  "fastest-levenshtein",
+  "fastify",
+  "ulid",
+  "zod",
+]);
 const service = inRoot("service/dist/service");
 const { dependencies, peerDependencies } = JSON.parse(fs.readFileSync(inRoot("service/package.json"), "utf8"));
 const serviceBundles = await bundle(
@@ -75,7 +84,7 @@ const serviceBundles = await bundle(
   service,
   {
     external: Object.keys({ ...dependencies, ...peerDependencies })
-      .filter((name) => name !== "zod")
+      .filter((name) => !loadedAlways.has(name))
       .map((name) => new RegExp(`^${name}(/|$)`)),
     chunkFileNames: "chunks/[name].js",
   },
