@@ -15,10 +15,29 @@ become({ ...forTests(process.env), MACHINES_MIN_HEALTHY_SECONDS: "0" });
 // other.
 const maxWorkers = Math.max(2, availableParallelism()) + 4;
 
-/** The longest files, which begin first: otherwise the last one runs alone, and a core is idle. */
-const longest = ["story", "promotion", "secrets", "readme", "fleets"];
+/**
+ * The longest files, which begin first: otherwise the last one runs alone, and a core is idle. Without results of an earlier run vitest
+ * begins with the largest files, and some of these are small.
+ */
+const longest = [
+  ...[
+    "service/replication/commands",
+    "service/replication/processes",
+    "attacks/authorization",
+    "service/postgres/embedded",
+  ],
+  ...[
+    "service/replication/histories",
+    "service/replication/members",
+    "service/start",
+    "faults/wholeRuns",
+    "faults/campaign",
+  ],
+  ...["fleets/killed", "fleets/rollouts", "machines/machineLeaves"],
+  ...["e2e/views", "e2e/secrets", "e2e/story", "e2e/readme", "upgrade/upgrade", "e2e/promotion", "e2e/fleets"],
+];
 const rankOf = ({ moduleId }: TestSpecification): number => {
-  const rank = longest.findIndex((name) => moduleId.endsWith(`/test/e2e/${name}.test.ts`));
+  const rank = longest.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
   return rank < 0 ? longest.length : rank;
 };
 
