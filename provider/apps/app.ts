@@ -74,6 +74,7 @@ export const app = defineResource({
   ],
   refuseToReplace: ({ name }, { forceDestroy }, api) =>
     forceDestroy === true ? Promise.resolve(undefined) : volumesProblem(api, name),
+  observed: ["appId"],
 
   async create({ inputs: { name, organization, network }, owner, ...call }) {
     const { api, progress } = call;

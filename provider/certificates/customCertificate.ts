@@ -75,6 +75,7 @@ export const customCertificate = defineResource({
       ask: ({ fullchain }, api) => Promise.resolve(datesProblem(certificatesIn(fullchain) ?? [], api.clock.now())),
     },
   ],
+  observed: ["uploadedAt", "expiresAt", "issuer"],
 
   async create({ inputs: { app, ...files }, owner, ...call }) {
     const { api } = call;

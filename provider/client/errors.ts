@@ -11,6 +11,7 @@ export const errorCodes = [
   "ambiguous",
   "lease-held",
   "stale-version",
+  "stale-plan",
   "wait-timeout",
   "machine-failed",
   "missing-apps",

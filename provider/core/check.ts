@@ -35,6 +35,11 @@ export interface Checked {
 export interface Surroundings {
   /** Random hexadecimal characters. */
   readonly randomHex: (characters: number) => string;
+  /**
+   * Whether the update will generate other random characters than this preview: then a generated name is unknown, because a saved
+   * plan holds the update to every known input.
+   */
+  readonly isNameOpen?: boolean | undefined;
   /** Facts about the run: the state, and the interrupted creates. */
   readonly run: Pick<Run, "program" | "guards" | "problems"> & { readonly journal: Pick<Journal, "find"> };
   /** The object's state, if the engine sent it: it has the service's choices for inputs that the program left out. */
@@ -180,6 +185,10 @@ function fillName(resource: Resource, olds: Values, inputs: Values, given: Conte
     return true;
   }
   if (proposal?.mode === "disable") return false;
+  if (resource.autoname.random && around.isNameOpen) {
+    inputs[property] = proposed || UNKNOWN;
+    return true;
+  }
   const suffix = resource.autoname.random ? resource.autoname.separator + around.randomHex(7) : "";
   inputs[property] =
     proposed || fitted(resource.autoname, given.name ?? resource.name, suffix) || resource.name.toLowerCase() + suffix;

@@ -7,6 +7,7 @@ import type { ErrorCode } from "../client/errors.ts";
 import type { Memo } from "../client/memo.ts";
 import type { IdFormat } from "./ids.ts";
 import type { Journal } from "./journal.ts";
+import type { Facts } from "./observations/planFile.ts";
 import type { Listing } from "./listing.ts";
 import type { Withheld } from "./redaction.ts";
 import type { Deletions } from "./run/deletions.ts";
@@ -211,6 +212,18 @@ export interface Call {
   readonly hideSecrets?: ((text: string) => string) | undefined;
   /** The parts of the resource that the engine shows and stores as resources of their own, if it can. */
   readonly views?: Views | undefined;
+  /**
+   * Refuses the object if it differs from what the preview of a plan saw; undefined without a plan. It takes a part of the facts, as
+   * they are found under a lease, for instance.
+   */
+  readonly confirm?: (found: Facts) => void;
+}
+
+/** Arguments of a handler that says what the service has of an object, for plans. */
+export interface Observing extends Call {
+  /** The digest of a value that may be secret; null if there can be none. */
+  readonly digest: (value: unknown) => string | null;
+  readonly owner: string | undefined;
 }
 
 /** A resource of this program that claims something (R12). */
@@ -366,6 +379,24 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
    * the state, which `previewChecks` do not see.
    */
   readonly warnings?: (old: Partial<z.output<I> & z.output<O>>, next: Partial<z.output<I>>) => readonly string[];
+  /**
+   * Outputs, and inputs that a read finds, that must be as the preview saw them when an update with its plan changes the object. They
+   * change only if someone changes the object. That it exists always counts.
+   */
+  readonly observed?: readonly (keyof (z.output<I> & z.output<O>) & string)[];
+  /**
+   * The same for what a read does not show: the facts, or undefined if the object does not exist. `inputs` is undefined for a deletion.
+   * Only types whose facts are not properties have it.
+   */
+  readonly observe?: (
+    args: Observing & {
+      id: Record<Parts, string>;
+      inputs: Partial<z.output<I>> | undefined;
+      state: Partial<z.output<I> & z.output<O>> | undefined;
+    },
+  ) => Promise<Facts | undefined>;
+  /** The part of these facts that the state has, for an object that is deleted: a preview does not see it. */
+  readonly remember?: (state: Partial<z.output<I> & z.output<O>>, digest: Observing["digest"]) => Facts;
   /** Default deadlines in minutes; 10 where none is given. */
   readonly minutes?: Readonly<Partial<Record<"create" | "update" | "delete", number>>>;
 
@@ -428,6 +459,9 @@ const defaults = {
   previewChecks: [],
   previewViews: undefined,
   warnings: undefined,
+  observed: [],
+  observe: undefined,
+  remember: undefined,
   minutes: {},
 } satisfies { readonly [Name in keyof Erased]?: Erased[Name] | undefined };
 

@@ -100,7 +100,15 @@ export function provider(type: string): dynamic.ResourceProvider {
       // The program's process has already shown the warning.
       if (!(found instanceof Error)) warnOfExposure(found, () => {});
       note(news);
-      const { inputs, problems } = await verbs.check(resource, olds, news, { randomHex, run: runs.current, warn: say });
+      const checked = (observer?: verbs.Caller) =>
+        verbs.check(resource, olds, news, {
+          ...{ randomHex, run: runs.current, warn: say, observer },
+          // Only a preview has findings, and the engine passes no seed to the host.
+          isNameOpen: contextOf(news).findings !== undefined,
+        });
+      const isPlanned = runs.current.planFile.isUsed || runs.current.planFile.note !== undefined;
+      const { inputs, problems } =
+        isPlanned && !(found instanceof Error) ? await quietly("", [news], checked) : await checked();
       const reasons = found instanceof Error ? [messageForUser(found), ...problems] : problems;
       // The engine prints the value of a named property, even of a secret: the path is part of the reason.
       return { inputs, failures: reasons.map((reason) => ({ property: "", reason })) };

@@ -4,6 +4,7 @@ import { MachinesError } from "../client/errors.ts";
 import { findVolume } from "../client/listCache.ts";
 import type { Machine } from "../client/machine.ts";
 import { pathId } from "../core/ids.ts";
+import type { Facts } from "../core/observations/planFile.ts";
 import { defineResource } from "../core/resource.ts";
 import { ownerTag, stackTag } from "../machines/create.ts";
 import { fleetOf, liveMachines } from "../machines/live.ts";
@@ -25,7 +26,7 @@ import {
   type FleetKey,
 } from "./members.ts";
 import { regionsOf, totalOf } from "./placement.ts";
-import { machinesProblem, previewRollout, previewViews, volumesProblem } from "./preview.ts";
+import { machinesProblem, plannedSteps, previewRollout, previewViews, volumesProblem } from "./preview.ts";
 import { keyOf, knowVolumes, roll, servingIds, toLive } from "./roll.ts";
 import { destroyAll } from "./rollout.ts";
 import { planStandbys } from "./standbys.ts";
@@ -128,6 +129,14 @@ export const fleet = defineResource({
   minutes: { create: 1440, update: 1440, delete: 60 },
 
   previewViews,
+  async observe({ id, inputs, state, api, owner, run }) {
+    const machines = await fleetMachines(api, keyOf({ run }, id, owner, state));
+    return {
+      ...memberFacts(toLive(keyOf({ run }, id, owner), false, machines).machines),
+      ...(inputs === undefined ? {} : { steps: await plannedSteps({ ...inputs, name: id.name }, api, owner, run) }),
+    };
+  },
+  remember: ({ machines = [] }) => memberFacts(machines),
   async create({ inputs: wanted, owner, ...call }) {
     // Core has generated a name if the program gives none.
     const { app, name = "" } = wanted;
@@ -216,18 +225,27 @@ export const fleet = defineResource({
     };
   },
 
-  async update({ id, inputs: wanted, old, owner, ...call }) {
+  // The members are Machines of their own: `confirm` is about the fleet.
+  async update({ id, inputs: wanted, old, owner, confirm: _, ...call }) {
     const key = keyOf(call, id, owner, old);
     const about = { hasVolumes: wanted.volume !== undefined, fields: differingFields(old.config, wanted.config) };
     return reportingViews(call, key, about, () => roll({ call, fleet: key, wanted, template: wanted }, old));
   },
 
-  async delete({ id, state, owner, ...call }) {
+  async delete({ id, state, owner, confirm: _, ...call }) {
     const key = keyOf(call, id, owner, state);
     await knowVolumes(call.api, key, state, await fleetMachines(call.api, key));
     if (state.volume) adoptVolumes(key, state.volume);
     await reportingViews(call, key, { hasVolumes: false }, () => destroyAll(call, key, state));
   },
+});
+
+/** The members, for plans. */
+const memberFacts = (
+  members: readonly { readonly id: string; readonly name: string; readonly version?: string | undefined }[],
+): Facts => ({
+  Machines: members.length,
+  ...Object.fromEntries(members.map(({ id, name, version = "?" }) => [`Machine ${name}`, `${id} ${version}`])),
 });
 
 const zeros = (regions: Readonly<Record<string, number>>): Record<string, number> =>

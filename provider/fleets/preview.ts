@@ -138,6 +138,23 @@ export async function previewRollout(
   return { note: [head, ...lines.slice(0, mostLines), ...more].join("\n") };
 }
 
+/** The steps of the update as one text, for plans; null if they depend on what is unknown. */
+export async function plannedSteps(
+  inputs: Partial<FleetInputs>,
+  api: Api,
+  owner: string | undefined,
+  run: PreviewRun,
+): Promise<string | null> {
+  if (hasUnknown(inputs) || inputs.config === undefined) return null;
+  const found = await situationOf(inputs as FleetInputs, api, owner, run);
+  if (found === undefined) return null;
+  const steps = [
+    ...found.waves.map((wave) => wave.map(describe).join(", ")),
+    ...standbySteps(found).map(describeStandby),
+  ];
+  return steps.join("; ") || "none";
+}
+
 /** How the Machines and volumes of the fleet will change. */
 export async function previewViews(
   inputs: Partial<FleetInputs>,

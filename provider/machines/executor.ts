@@ -189,6 +189,8 @@ export async function bring(
 ): Promise<Machine> {
   // A Machine with a lease exists, visible or not.
   const before = await getFresh(call.api, key, { fresh: true });
+  // The request that follows names this version, so nothing can come between.
+  if (!lease.isAgain) call.confirm?.({ version: versionOf(before) ?? "none" });
   const execution = new Execution(call, key, lease, observed(before));
   // With a lease that was lost and acquired again, part of the change may be in place already.
   execution.hasChanged = lease.isAgain;

@@ -2,7 +2,7 @@
 import { isObject } from "../../api/schema.ts";
 import { findMachine } from "../client/listCache.ts";
 import { withLease } from "../client/lease.ts";
-import { isDestroyed, type Machine, type MachineKey } from "../client/machine.ts";
+import { isDestroyed, versionOf, type Machine, type MachineKey } from "../client/machine.ts";
 import { isJustMade, getFresh, waitForMachine } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
 import { PartialStateError } from "../core/partialState.ts";
@@ -112,6 +112,7 @@ export const machine: Resource = defineResource({
   ],
 
   warnings,
+  observed: ["version", "cordoned", "imageRef"],
 
   create({ inputs: wanted, owner, ...call }) {
     const before = call.run.program.idInState(owner);
@@ -225,7 +226,9 @@ async function destroy(
     await withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
       // The previous holder of the lease may have started, stopped or destroyed the Machine. A Machine with a lease
       // exists, visible or not.
-      await end(call, key, lease, await getFresh(api, key, { fresh: true }), options);
+      const live = await getFresh(api, key, { fresh: true });
+      if (!lease.isAgain && !isDestroyed(live)) call.confirm?.({ version: versionOf(live) ?? "none" });
+      await end(call, key, lease, live, options);
       lease.letGo();
     });
   } catch (error) {

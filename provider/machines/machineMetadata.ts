@@ -60,6 +60,7 @@ export const machineMetadata = defineResource({
   claims: ({ app = "", machine = "", values = {} }) =>
     Object.fromEntries(Object.entries(values).map(([key, value]) => [keyClaim(app, machine, key), value])),
   validate: ({ values = {} }) => [...metadataProblems(values, ["values"]), ...platformKeys(values)],
+  observed: ["values"],
 
   async create({ inputs: { app, machine, values, adopt }, owner, ...call }) {
     await write(call, { appName: app, machineId: machine }, { values, owned: {}, adopt, owner });

@@ -95,6 +95,7 @@ export function verbsOf(
       connection.isDeclaring = true;
       connection.views.declare(urn);
       noteSecrets(resource, olds, news);
+      const caller = connection.isConfigured ? connection.caller(request) : undefined;
       const { inputs, problems } = await verbs.check(
         resource,
         owned(olds.values, urn, name),
@@ -106,7 +107,8 @@ export function verbsOf(
           proposal: proposalOf(request),
           isSecret: (path) => isSecretAt(news.marks, path),
           warn: (message) => engine.warn(urn, wording(request, message)),
-          caller: connection.isConfigured ? connection.caller(request) : undefined,
+          caller,
+          observer: caller,
         },
       );
       const response = new proto.CheckResponse();

@@ -86,6 +86,7 @@ export const postgresAttachment = defineResource({
   }),
   dependsOn: { secretDigest: "any", secretUpdatedAt: "any", secretsVersion: "any" },
   validate: problemsOf,
+  observed: ["secretName"],
 
   async create({ inputs: wanted, ...call }) {
     const { cluster, app } = wanted;

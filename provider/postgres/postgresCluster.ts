@@ -166,6 +166,7 @@ export const postgresCluster = defineResource({
     { needs: ["region"], ask: ({ region }, api) => regionProblem(api, region, "Postgres") },
     { needs: [], uses: ["organization"], ask: ({ organization }, api) => organizationProblem(api, organization) },
   ],
+  observed: ["plan", "diskSizeGb", "pgMajorVersion", "postgisEnabled", "replicas"],
 
   async create({ inputs: wanted, owner, ...call }) {
     let live = await begin(call, owner, wanted);

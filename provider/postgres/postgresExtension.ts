@@ -57,6 +57,7 @@ export const postgresExtension = defineResource({
   },
   replaceOn: ["cluster", "database", "name", "schema"],
   uniqueBy: ["cluster", "database", "name"],
+  observed: ["version"],
 
   async create({ inputs: { cluster, database, name, schema, createSchema }, owner, ...call }) {
     const key = { cluster, database, name };

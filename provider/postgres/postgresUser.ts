@@ -54,6 +54,7 @@ export const postgresUser = defineResource({
   replaceOn: ["cluster", "username"],
   uniqueBy: ["cluster", "username"],
   dependsOn: { password: ["rotationTriggers"] },
+  observed: ["role"],
 
   async create({ inputs: { cluster, username, role }, owner, ...call }) {
     const key = { postgresClusterId: cluster, username };

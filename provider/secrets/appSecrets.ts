@@ -62,6 +62,18 @@ export const appSecrets = defineResource({
     ),
   dependsOn: { version: byValues, digests: byValues, updatedAt: byValues },
 
+  async observe({ id, inputs, state = {}, api, digest }) {
+    const live = await secretsByName(api, id.app);
+    const names = new Set([...ownedNames(state), ...Object.keys(inputs?.values ?? {})]);
+    const facts = [...names].map((name): [string, string] => {
+      const shown = live.get(name);
+      return [`secret ${name}`, shown === undefined ? "none" : (digest(shown.digest) ?? "set")];
+    });
+    return Object.fromEntries(facts);
+  },
+  remember: ({ digests = {} }, digest) =>
+    Object.fromEntries(Object.entries(digests).map(([name, written]) => [`secret ${name}`, digest(written)])),
+
   async create({ inputs: { app, values = {}, valuesWo = values }, api, warn }) {
     const existing = await secretsByName(api, app);
     const adopted = Object.keys(valuesWo).filter((name) => existing.has(name));

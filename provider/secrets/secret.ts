@@ -61,6 +61,7 @@ export const secret = defineResource({
   uniqueBy: ["app", "name"],
   claims: ({ app, name, value, valueWo = value }) => secretClaim(app, name, valueWo),
   dependsOn: { digest: byValue, version: byValue, updatedAt: byValue },
+  observed: ["digest"],
 
   async create({ inputs: { app, name, value, valueWo }, api, warn }) {
     const key = { appName: app, secretName: name };

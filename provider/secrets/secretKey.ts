@@ -71,6 +71,7 @@ export const secretKey = defineResource({
     old.value === undefined && next.value !== undefined && isSameKey(old, next) && !next.allowDataLoss
       ? { path: ["value"], message: unknownValue }
       : undefined,
+  observed: ["updatedAt", "publicKey"],
 
   async create({ inputs: { app, name, type, value }, owner, ...call }) {
     const { api } = call;

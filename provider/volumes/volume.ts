@@ -167,6 +167,7 @@ export const volume = defineResource({
         }
       : undefined,
   previewChecks: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) }],
+  observed: ["currentSizeGb", "snapshotRetention", "autoBackupEnabled"],
 
   async create({
     inputs: { app, allowDataLoss: _, restartOnExtend: __, finalSnapshot: ___, ...body },

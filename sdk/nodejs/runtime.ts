@@ -2,7 +2,7 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
-import { getAllResources, unknown } from "@pulumi/pulumi/output.js";
+import { containsUnknowns, getAllResources, unknown } from "@pulumi/pulumi/output.js";
 import {
   ask as askQuestion,
   askConnection,
@@ -175,24 +175,28 @@ function urnFor(type: string, name: string, parent: string): string {
 const ownerHash = (type: string, name: string, parent: string): string =>
   ownerInProgram({ project: pulumi.getProject(), stack: pulumi.getStack(), type, parent, name });
 
-/** Preview asks the service questions that only it can answer, each as soon as its inputs are known. */
-function findingsFor(
-  type: string,
-  args: Record<string, unknown>,
-  owner: Promise<string>,
-): pulumi.Output<Finding | null>[] {
+/**
+ * Preview asks the service questions that only it can answer, each as soon as its inputs are known. The answers are plain promises:
+ * an output would add what its inputs depend on to the context, and a saved plan would miss these dependencies in the update.
+ */
+function findingsFor(type: string, args: Record<string, unknown>, owner: Promise<string>): Promise<Finding | null>[] {
   const answers = questionsOf(type).flatMap(({ needs, uses = [] }, index) => {
     if (needs.some((need) => args[need] === undefined || args[need] === null)) return [];
     const wanted = Object.fromEntries([...needs, ...uses].map((path) => [path, valueAt(args, path.split("."))]));
     return [
-      pulumi
-        .output(wanted)
-        .apply(async (inputs) =>
-          noted(await askQuestion(type, index, inputs as Record<string, unknown>, await owner, configuration, warn)),
-        ),
+      knownIn(wanted).then(async (inputs) =>
+        inputs === undefined ? null : noted(await askQuestion(type, index, inputs, await owner, configuration, warn)),
+      ),
     ];
   });
-  return [pulumi.output(askConnection(configuration, warn)), ...answers];
+  return [askConnection(configuration, warn), ...answers];
+}
+
+/** Values without their outputs; undefined if one of them is unknown. */
+async function knownIn(values: Record<string, unknown>): Promise<Record<string, unknown> | undefined> {
+  const output = pulumi.output(values) as pulumi.Output<unknown> & Waiting;
+  const known = (await output.isKnown) ? await output.promise(true) : unknown;
+  return containsUnknowns(known) ? undefined : (known as Record<string, unknown>);
 }
 
 /** Shows a note; the rest is for check. */
@@ -281,6 +285,12 @@ async function custom(
     for (const child of await custom(children ?? [], seen)) found.add(child);
   }
   return found;
+}
+
+/** What the SDK keeps in an output, and does not declare. */
+interface Waiting {
+  readonly isKnown: Promise<boolean>;
+  promise(withUnknowns: boolean): Promise<unknown>;
 }
 
 /** What the SDK keeps in a resource, and does not declare. */

@@ -55,8 +55,10 @@ describe.each([
   afterAll(() => service.close());
 
   test("up creates everything", async () => {
-    const preview = isThorough || name === "everything" ? [] : ["--skip-preview"];
-    const { created = 0, ...rest } = counts(await stack.ok("up", "--yes", ...preview));
+    // A saved plan holds the update to every input, of every type.
+    const plan = isThorough || name === "everything" ? ["--plan", "plan.json"] : [];
+    if (plan.length > 0) await stack.ok("preview", "--save-plan", "plan.json");
+    const { created = 0, ...rest } = counts(await stack.ok("up", "--yes", "--skip-preview", ...plan));
     expect(created).toBeGreaterThan(1);
     expect(rest).toEqual({});
     stack.checkTypes(false);

@@ -63,7 +63,7 @@ describe("promotion by the workflows", () => {
     }
     await stack.ok("config", "set", "before", whole("dev"), "--stack", "staging");
     // What exists besides a checkout.
-    writeFileSync(join(stack.dir, ".gitignore"), "node_modules\n.*\n!.gitignore\n");
+    writeFileSync(join(stack.dir, ".gitignore"), "node_modules\nplan\n.*\n!.gitignore\n");
     await git("init", "--quiet", "--initial-branch=main");
     await git("init", "--quiet", "--bare", join(stack.dir, ".origin"));
     await git("add", ".");
@@ -126,6 +126,27 @@ describe("promotion by the workflows", () => {
     await send(caller, "POST", `/v1/apps/${app}/machines/${machine}/cordon`);
     expect(await refused(run("drift.yml", "drift", values))).toMatch(/^prod .* 2 healthy +1$/m);
     await send(caller, "POST", `/v1/apps/${app}/machines/${machine}/uncordon`);
+  });
+
+  test("a merge runs exactly the plan of its pull request, or stops when others have changed what it changes", async () => {
+    await stack.ok("config", "set", "memoryMb", "1024", "--stack", "staging");
+    await git("commit", "--quiet", "--all", "--message", "Give staging more memory");
+    await git("push", "--quiet");
+    await done(run("preview.yml", "staging", pullRequest("opened")));
+    const [id = ""] = (await all.releaseOf("staging")).machines;
+    const [app = "", machine = ""] = id.split("/");
+    const caller = { url: all.service.url, token: all.tokens.staging };
+    const path = `/v1/apps/${app}/machines/${machine}`;
+    const { config } = await send<{ config: { env?: object } }>(caller, "GET", path);
+    await send(caller, "POST", path, { config: { ...config, env: { ...config.env, CHECKOUT: "theirs" } } });
+    expect(await refused(run("apply.yml", "staging", {}))).toMatch(
+      /Fleet \S+\/web has changed since the preview of this plan/,
+    );
+    await done(run("preview.yml", "staging", pullRequest("synchronize")));
+    expect(await done(run("apply.yml", "staging", {}))).toMatch(/~ 1 updated/);
+    expect(await send(caller, "GET", path)).toMatchObject({
+      config: { guest: { memory_mb: 1024 }, env: { CHECKOUT: "classic" } },
+    });
   });
 
   test("an environment is created and destroyed, and unexpired ones are kept", async () => {

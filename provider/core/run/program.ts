@@ -56,7 +56,7 @@ export const formerOwnersIn = (state: Values, currentOwner: string | undefined):
 };
 
 /** The id, if the inputs contain all of its parts. */
-function idFrom(resource: Resource, inputs: Values | undefined): string | undefined {
+export function idFrom(resource: Resource, inputs: Values | undefined): string | undefined {
   const isComplete = resource.id.parts.every((part) => typeof inputs?.[part] === "string" && inputs[part] !== UNKNOWN);
   return inputs && isComplete ? resource.id.render(inputs) : undefined;
 }

@@ -7,6 +7,7 @@ import { newClient } from "../../client/connect.ts";
 import { Memo } from "../../client/memo.ts";
 import { beginUpdate } from "../../client/update.ts";
 import type { Journal } from "../journal.ts";
+import { planFile, type PlanFile } from "../observations/planFile.ts";
 import { withheld, type Leaf, type Withheld } from "../redaction.ts";
 import type { RunInfo } from "../resource.ts";
 import { Deletions } from "./deletions.ts";
@@ -26,6 +27,9 @@ export class Run implements RunInfo {
   readonly createdKeys = new Set<string>();
   readonly creates = new KeyedQueue();
   readonly memo = new Memo();
+  /** The objects that this run changes, in an update with a plan. */
+  readonly changedObjects = new Set<string>();
+  #planFile: PlanFile | undefined;
   readonly #clients = new Memo();
   /** Secrets of its resources, and whether they certainly are. */
   readonly #secrets = new Map<Leaf, boolean>();
@@ -38,6 +42,11 @@ export class Run implements RunInfo {
 
   get journal(): Journal {
     return this.#journal();
+  }
+
+  /** What the preview of a plan saw. */
+  get planFile(): PlanFile {
+    return (this.#planFile ??= planFile(process.env));
   }
 
   /** The client of this run for a configuration. `warn` gets the warnings of its first use. */

@@ -2,8 +2,10 @@
 import { confirmAnyPlace } from "../../client/existence.ts";
 import { ApiError, MachinesError } from "../../client/errors.ts";
 import { deleteBeforeReplaceAdvice, pendingDeletionAdvice } from "../dataLoss.ts";
+import { confirmSeen } from "../observations/observations.ts";
 import { PartialStateError } from "../partialState.ts";
 import { contextOf, type Call, type Resource, type Values } from "../resource.ts";
+import { idFrom } from "../run/program.ts";
 import type { Run } from "../run/run.ts";
 import { inStateOf, stateFrom, toSend } from "../state.ts";
 import { callOf, type Caller } from "./caller.ts";
@@ -26,6 +28,7 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
   run.guards.refuseReplacement(resource, inputs);
   const call = callOf(resource, "create", inputs, caller);
   await confirmAnyPlace(call.api, run.program.parentsInState());
+  await confirmSeen(resource, { id: idFrom(resource, inputs), inputs, state: undefined }, caller);
   await reportLeftover(run, resource, owner, call);
   const context = inStateOf(run, resource, inputs);
   const found = (live: Values): Found => {

@@ -3,6 +3,7 @@ import { confirmPlaces } from "../../client/existence.ts";
 import { MachinesError } from "../../client/errors.ts";
 import { inputChangeRefusal, mayLoseData } from "../dataLoss.ts";
 import { diffInputs, type Diff } from "../diff.ts";
+import { observePlanned } from "../observations/observations.ts";
 import { contextOf, type Resource, type Values } from "../resource.ts";
 import type { Run } from "../run/run.ts";
 import { forHandler, isComputed } from "../state.ts";
@@ -31,7 +32,12 @@ export async function diff(
     await confirmPlaces(callOf(resource, "read", {}, caller).api, [placeOf(resource, resource.id.parse(id))]);
   const found = guardedDiff(caller.run, resource, id, state, news);
   await refuseToReplace(resource, id, news, found, caller);
-  return { ...found, mustRewrite: mustRewrite(caller.run, resource, state, news) };
+  const rewrites = mustRewrite(caller.run, resource, state, news);
+  // After a refresh, the engine compares with the inputs in the state, too. These are not the program's.
+  const isDeclared = caller.run.program.of(contextOf(news).owner) !== undefined;
+  if (isDeclared && (found.changes.length > 0 || rewrites))
+    await observePlanned(resource, { id, inputs: news, state }, caller);
+  return { ...found, mustRewrite: rewrites };
 }
 
 /**

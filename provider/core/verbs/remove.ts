@@ -1,5 +1,6 @@
 // The verb delete, which is called remove, because `delete` is a word of the language.
 import { ignoreIfDeleted } from "../../client/existence.ts";
+import { confirmSeen } from "../observations/observations.ts";
 import { contextOf, type Resource, type Values } from "../resource.ts";
 import { forHandler } from "../state.ts";
 import { withStoredConfiguration } from "../storedConfiguration.ts";
@@ -25,7 +26,8 @@ async function removeNow(resource: Resource, id: string, stored: Values, caller:
   run.guards.refuseDeletion(resource, stored, id);
   const state = run.program.withCurrentOptions(resource, id, stored);
   const parts = resource.id.parse(id);
-  const call = callOf(resource, "delete", state, caller);
+  const confirmed = await confirmSeen(resource, { id, inputs: undefined, state }, caller);
+  const call = { ...callOf(resource, "delete", state, caller), ...confirmed };
   const place = placeOf(resource, parts);
   const endDeletion = run.deletions.begin(call.api, place.name);
   try {

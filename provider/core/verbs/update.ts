@@ -1,5 +1,6 @@
 // The verb update.
 import { sentChanges } from "../diff.ts";
+import { confirmSeen } from "../observations/observations.ts";
 import { PartialStateError } from "../partialState.ts";
 import { contextOf, type Resource, type Values } from "../resource.ts";
 import { forHandler, inStateOf, isComputed, outputsOf, stateFrom, toSend } from "../state.ts";
@@ -49,8 +50,9 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
   warnOf(resource, old, inputs, caller.warn);
   // The program's inputs override the stored state, because an input may change how the update is done.
   if (!isWork(resource, old, inputs) && !mustReport(caller, old)) return found({});
+  const confirmed = await confirmSeen(resource, { id, inputs, state: old }, caller);
   try {
-    const call = callOf(resource, "update", inputs, caller);
+    const call = { ...callOf(resource, "update", inputs, caller), ...confirmed };
     const update = () =>
       resource.update({
         ...call,

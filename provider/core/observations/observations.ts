@@ -1,0 +1,197 @@
+// What a preview saw of the objects that it changes, and whether an update still finds the same (docs/plans.md). Nothing here runs
+// unless a variable names the file.
+import { createHmac } from "node:crypto";
+import { isObject } from "../../../api/schema.ts";
+import { MachinesError } from "../../client/errors.ts";
+import { orUndefined } from "../../client/existence.ts";
+import { readOneByOne } from "../../client/listCache.ts";
+import { contextOf, type Call, type Resource, type Values } from "../resource.ts";
+import { forHandler } from "../state.ts";
+import { canonical, withoutUndefined } from "../values.ts";
+import { callOf, placeOf, type Caller } from "../verbs/caller.ts";
+import type { Facts } from "./planFile.ts";
+
+/** An object as the run knows it. */
+interface Known {
+  /** Its id; undefined if it is not known before the object exists. */
+  readonly id: string | undefined;
+  /** Its inputs in the program; undefined if it is deleted. */
+  readonly inputs: Values | undefined;
+  /** Its state; undefined if it has none. */
+  readonly state: Values | undefined;
+}
+
+const advice = "Preview again, and apply the new plan.";
+
+/** The name of an object in the file. */
+const nameOf = (resource: Resource, id: string, { api }: Caller): string =>
+  `${resource.name} ${id} at ${api.config.endpoint}`;
+
+/**
+ * The digest of a value for the file. Its key is the random id of the state: who knows that reads the service's own digests, too.
+ * Null without a state, because a digest without a key reveals a value that is easy to guess.
+ */
+const digests =
+  (state: Values | undefined) =>
+  (value: unknown): string | null => {
+    const { stack } = contextOf(state ?? {});
+    if (stack === undefined) return null;
+    return createHmac("sha256", stack).update(stable(value)).digest("hex").slice(0, 32);
+  };
+
+/** A value as text, whatever the order of its properties. */
+const stable = (value: unknown): string =>
+  JSON.stringify(value, (_, inner: unknown) =>
+    isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
+  );
+
+/** The facts in a state, or in what a read has found. Only outputs that cannot be secret are in clear text. */
+function factsIn(resource: Resource, values: Values, digest: (value: unknown) => string | null): Facts {
+  const facts = resource.observed.map((name): [string, Facts[string]] => {
+    const field = resource.inputFields[name] ?? resource.outputFields[name];
+    const value = field === undefined ? undefined : canonical(field, values[name]);
+    if (value === undefined) return [name, "none"];
+    const isClear =
+      resource.inputFields[name] === undefined &&
+      field?.meta.secret !== true &&
+      field?.meta.sensitive !== true &&
+      !Object.hasOwn(resource.derivedFrom, name) &&
+      (typeof value === "string" || typeof value === "number" || typeof value === "boolean");
+    return [name, isClear ? value : digest(value)];
+  });
+  return Object.fromEntries(facts);
+}
+
+/** What the service has of an object now; null if it does not exist. */
+async function observed(
+  resource: Resource,
+  id: string,
+  { inputs, state }: Known,
+  caller: Caller,
+): Promise<Facts | null> {
+  const quiet: Caller = { ...caller, api: caller.api, warn: () => undefined, progress: () => undefined };
+  const call = callOf(resource, "read", {}, quiet);
+  const digest = digests(state);
+  const parts = resource.id.parse(id);
+  const known = {
+    inputs: inputs && forHandler(resource, inputs),
+    state: state && forHandler(resource, state),
+    owner: contextOf(inputs ?? state ?? {}).owner,
+  };
+  const { observe } = resource;
+  if (observe !== undefined)
+    return (await orUndefined(() => observe({ ...call, ...known, id: parts, digest }))) ?? null;
+  const live = await orUndefined(() => resource.read({ ...call, id: parts, state: known.state }));
+  // A value that a read leaves out is the state's.
+  return live === undefined ? null : factsIn(resource, { ...known.state, ...withoutUndefined(live) }, digest);
+}
+
+/** The facts that a state remembers of an object that the preview did not look at: the engine does not send it what is deleted. */
+function remembered(resource: Resource, state: Values): Facts | undefined {
+  const values = forHandler(resource, state);
+  if (resource.observe !== undefined) return resource.remember?.(values, digests(state));
+  const facts = Object.entries(factsIn(resource, values, digests(state)));
+  return Object.fromEntries(facts.filter(([, fact]) => fact !== "none"));
+}
+
+/**
+ * The differences between what was seen and what is found, as text. `isPart`: only these facts were looked for, and those of the same
+ * kind, which begin with the same word.
+ */
+function differences(seen: Facts, found: Facts, isPart: boolean): string[] {
+  const kindOf = (name: string): string => name.split(" ")[0] ?? name;
+  const kinds = new Set(Object.keys(found).map(kindOf));
+  const names = new Set([
+    ...Object.keys(found),
+    ...Object.keys(seen).filter((name) => !isPart || kinds.has(kindOf(name))),
+  ]);
+  return [...names].flatMap((name) => {
+    const [before = "none", now = "none"] = [seen[name], found[name]];
+    if (before === null || now === null || before === now) return [];
+    const isDigest = [before, now].some((one) => typeof one === "string" && /^[0-9a-f]{32}$/.test(one));
+    return [isDigest ? `${name} differs` : `${name} was ${String(before)} and is ${String(now)}`];
+  });
+}
+
+const changed = (name: string, what: string, since = "since the preview of this plan"): MachinesError =>
+  new MachinesError("stale-plan", `${name} has changed ${since}: ${what}. Nothing of it was changed. ${advice}`);
+
+/** Refuses an object that differs from what was seen. */
+function compare(name: string, seen: Facts, found: Facts, isPart = false, since?: string): void {
+  const found_ = differences(seen, found, isPart);
+  if (found_.length > 0) throw changed(name, found_.join("; "), since);
+}
+
+/**
+ * In a preview of a plan, notes what the service has of an object that will be created or changed. In an update with the plan, refuses
+ * an object that has changed since.
+ */
+export async function observePlanned(resource: Resource, known: Known, caller: Caller): Promise<void> {
+  const { planFile, changedObjects } = caller.run;
+  const { id } = known;
+  if ((planFile.note === undefined && !planFile.isUsed) || id === undefined) return;
+  const object = nameOf(resource, id, caller);
+  if (planFile.note) return planFile.note(object, await observed(resource, id, known, caller));
+  if (!changedObjects.has(object)) await requireSeen(resource, known, caller, false);
+}
+
+/**
+ * Before an object is created, changed or deleted: refuses one that has changed since the preview of the plan, and notes that from now
+ * on this run changes it. Returns how a handler asks again, with what it finds under a lease.
+ */
+export async function confirmSeen(resource: Resource, known: Known, caller: Caller): Promise<Pick<Call, "confirm">> {
+  const { planFile, changedObjects } = caller.run;
+  const { id } = known;
+  if (!planFile.isUsed || id === undefined) return {};
+  const object = nameOf(resource, id, caller);
+  // What this run has changed is not what the preview saw.
+  if (changedObjects.has(object)) return {};
+  const seen = await requireSeen(resource, known, caller, true);
+  changedObjects.add(object);
+  const name = `${resource.name} ${id}`;
+  return seen ? { confirm: (found) => compare(name, seen.facts, found, true, seen.since) } : {};
+}
+
+interface Seen {
+  readonly facts: Facts;
+  readonly since?: string;
+}
+
+async function requireSeen(
+  resource: Resource,
+  known: Known,
+  caller: Caller,
+  isLast: boolean,
+): Promise<Seen | undefined> {
+  const { id = "", inputs, state } = known;
+  const name = `${resource.name} ${id}`;
+  const isCreated = state === undefined;
+  const isDeleted = inputs === undefined;
+  const { planFile } = caller.run;
+  const seen = isDeleted && !planFile.exists() ? undefined : planFile.seen(nameOf(resource, id, caller));
+  // The preview did not know its App yet, so the App is new, too.
+  if (seen === undefined && isCreated) return undefined;
+  if (seen === undefined && !isDeleted)
+    throw new MachinesError(
+      "stale-plan",
+      `the preview of this plan has noted nothing of ${name}, which this update changes. ${advice}`,
+    );
+  const memory = seen === undefined && state !== undefined ? remembered(resource, state) : undefined;
+  if (seen === undefined && memory === undefined) return undefined;
+  // An answer from a list may be older than the preview.
+  if (isLast) readOneByOne(caller.api, placeOf(resource, resource.id.parse(id)).name);
+  const found = await observed(resource, id, known, caller);
+  if (memory !== undefined) {
+    const since = "since the state was last written or refreshed";
+    if (found) compare(name, memory, found, true, since);
+    return { facts: memory, since };
+  }
+  if (found === null) {
+    // What is to be deleted, or created, need not exist.
+    if (seen === null || isDeleted || isCreated) return undefined;
+    throw changed(name, "it was deleted");
+  }
+  if (seen === null || seen === undefined) throw changed(name, "it was created");
+  compare(name, seen, found);
+  return { facts: seen };
+}
