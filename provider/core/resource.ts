@@ -223,6 +223,8 @@ export interface Call {
 export interface Observing extends Call {
   /** The digest of a value that may be secret; null if there can be none. */
   readonly digest: (value: unknown) => string | null;
+  /** Whether lists may be shared with other objects of a preview. An update looks anew. */
+  readonly mayShareLists: boolean;
   readonly owner: string | undefined;
 }
 

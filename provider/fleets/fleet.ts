@@ -1,7 +1,8 @@
 // Fleets: the Machines of one template in an App, and the rollout from one template to the next (docs/fleets.md).
 import { randomBytes } from "node:crypto";
 import { MachinesError } from "../client/errors.ts";
-import { findVolume } from "../client/listCache.ts";
+import { orUndefined } from "../client/existence.ts";
+import { findVolume, listMachines } from "../client/listCache.ts";
 import type { Machine } from "../client/machine.ts";
 import { pathId } from "../core/ids.ts";
 import type { Facts } from "../core/observations/planFile.ts";
@@ -129,11 +130,16 @@ export const fleet = defineResource({
   minutes: { create: 1440, update: 1440, delete: 60 },
 
   previewViews,
-  async observe({ id, inputs, state, api, owner, run }) {
-    const machines = await fleetMachines(api, keyOf({ run }, id, owner, state));
+  async observe({ id, inputs, state, api, owner, run, mayShareLists }) {
+    const list = () => (mayShareLists ? listMachines(api, id.app) : api.machines.list({ appName: id.app }));
+    // The same update may create the App.
+    const all = (await orUndefined(list)) ?? [];
+    const key = keyOf({ run }, id, owner, state);
+    const { machines } = toLive(key, false, sightOf(all, key).machines);
+    if (inputs === undefined) return memberFacts(machines);
     return {
-      ...memberFacts(toLive(keyOf({ run }, id, owner), false, machines).machines),
-      ...(inputs === undefined ? {} : { steps: await plannedSteps({ ...inputs, name: id.name }, api, owner, run) }),
+      ...memberFacts(machines),
+      steps: await plannedSteps({ ...inputs, name: id.name }, all, { api, owner, run }),
     };
   },
   remember: ({ machines = [] }) => memberFacts(machines),

@@ -52,9 +52,16 @@ const nameIn = ({ name }: FleetInputs, machines: readonly Machine[], owner: stri
 /** What is there, and the steps of the update. */
 type Situation = Exclude<Awaited<ReturnType<typeof situationOf>>, undefined>;
 
-async function situationOf(inputs: FleetInputs, api: Api, owner: string | undefined, run: PreviewRun) {
+/** @param known the Machines of the App; they are listed when left out */
+async function situationOf(
+  inputs: FleetInputs,
+  api: Api,
+  owner: string | undefined,
+  run: PreviewRun,
+  known?: readonly Machine[],
+) {
   const app = bareId(inputs.app);
-  const all = await machinesIn(api, app);
+  const all = known ?? (await machinesIn(api, app));
   const name = nameIn(inputs, all, owner);
   if (name === undefined) return undefined;
   const key = keyFor(app, name, all, run);
@@ -141,12 +148,11 @@ export async function previewRollout(
 /** The steps of the update as one text, for plans; null if they depend on what is unknown. */
 export async function plannedSteps(
   inputs: Partial<FleetInputs>,
-  api: Api,
-  owner: string | undefined,
-  run: PreviewRun,
+  machines: readonly Machine[],
+  { api, owner, run }: { readonly api: Api; readonly owner: string | undefined; readonly run: PreviewRun },
 ): Promise<string | null> {
   if (hasUnknown(inputs) || inputs.config === undefined) return null;
-  const found = await situationOf(inputs as FleetInputs, api, owner, run);
+  const found = await situationOf(inputs as FleetInputs, api, owner, run, machines);
   if (found === undefined) return null;
   const steps = [
     ...found.waves.map((wave) => wave.map(describe).join(", ")),

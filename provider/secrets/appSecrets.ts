@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
+import { orUndefined } from "../client/existence.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { secretInput } from "../core/writeOnly.ts";
@@ -63,7 +64,8 @@ export const appSecrets = defineResource({
   dependsOn: { version: byValues, digests: byValues, updatedAt: byValues },
 
   async observe({ id, inputs, state = {}, api, digest }) {
-    const live = await secretsByName(api, id.app);
+    // The same update may create the App.
+    const live = (await orUndefined(() => secretsByName(api, id.app))) ?? new Map<string, never>();
     const names = new Set([...ownedNames(state), ...Object.keys(inputs?.values ?? {})]);
     const facts = [...names].map((name): [string, string] => {
       const shown = live.get(name);

@@ -296,6 +296,26 @@ describe("a plan", () => {
     await expect(secret.create(inputs)).rejects.toThrow("it was created");
   });
 
+  test("of what is created in an App of the same update is not compared with the App's absence", async () => {
+    const file = join(folder, "new-app.json");
+    const inApp = { app: "later-shop", __context: { owner: "plan later" } };
+    const wantedOf = {
+      AppSecrets: { ...inApp, values: { A: "x" } },
+      Fleet: { ...inApp, name: "web", regions: { ams: 1 }, config },
+      Secret: { ...inApp, name: "TOKEN", value: "x" },
+    };
+    const types = Object.entries(wantedOf).map(([type, inputs]) => ({ inputs, one: bind(type, service) }));
+    await begin(secret, { MACHINES_SAVE_PLAN: file });
+    for (const { one, inputs } of types) expect((await one.check({}, inputs)).failures).toEqual([]);
+    await begin(secret, { MACHINES_PLAN: file });
+    await makeApp(service, "later-shop");
+    for (const { one, inputs } of types) {
+      const checked = await one.check({}, inputs);
+      expect(checked.failures).toEqual([]);
+      await one.create(checked.inputs);
+    }
+  });
+
   test("of an earlier preview in the same file is not used, and a file that is none is refused", async () => {
     await begin(secret, { MACHINES_PLAN: join(folder, "missing.json") });
     const { failures } = await secret.check({}, wanted("OTHER"));

@@ -77,6 +77,7 @@ async function observed(
     inputs: inputs && forHandler(resource, inputs),
     state: state && forHandler(resource, state),
     owner: contextOf(inputs ?? state ?? {}).owner,
+    mayShareLists: caller.run.planFile.note !== undefined,
   };
   const { observe } = resource;
   if (observe !== undefined)
