@@ -17,6 +17,8 @@ import { afterThisTest } from "../support/leftovers.ts";
 import { findPebble, startAuthority, startDns } from "../support/pebble.ts";
 import { kill } from "../support/processes.ts";
 import { trust } from "../support/trust.ts";
+import { seededRandom } from "../../service/index.ts";
+import { apiProxy, targetOf } from "./apiProxy.ts";
 import { clientsOf, onCluster } from "./clusters.ts";
 import { realRegion } from "./nodes.ts";
 
@@ -39,6 +41,17 @@ async function freePort(): Promise<number> {
   server.close();
   await once(server, "close");
   return port;
+}
+
+/** Leads connections to a service, which listens at this computer alone. */
+function frontOf({ service }: Awaited<ReturnType<typeof onCluster>>, target: { host: string; port: number }): void {
+  const front = createServer((socket) => {
+    const to = connect((service.app.server.address() as AddressInfo).port, "127.0.0.1");
+    socket.on("error", () => to.destroy()).pipe(to);
+    to.on("error", () => socket.destroy()).pipe(socket);
+  });
+  front.listen(target);
+  afterThisTest(() => void front.close());
 }
 
 describe.runIf(program !== undefined && address !== undefined)("certificates by HTTP-01 on a cluster", () => {
@@ -82,14 +95,7 @@ describe.runIf(program !== undefined && address !== undefined)("certificates by 
       dns: from.dns.address,
       runtime: { challengeTarget: target },
     });
-    // The service of a test listens at this computer alone.
-    const front = createServer((socket) => {
-      const to = connect((app.service.app.server.address() as AddressInfo).port, "127.0.0.1");
-      socket.on("error", () => to.destroy()).pipe(to);
-      to.on("error", () => socket.destroy()).pipe(socket);
-    });
-    front.listen(target);
-    afterThisTest(() => void front.close());
+    frontOf(app, target);
     const id = await app.create({ image, services });
     await app.call("POST", "/apps/web/certificates/acme", { hostname: host });
     const shown = async () => (await app.call("GET", `/apps/web/certificates/${host}`)).body;
@@ -118,6 +124,35 @@ describe.runIf(program !== undefined && address !== undefined)("certificates by 
     expect((await shown()).status).toBe("active");
     await app.call("DELETE", `/apps/web/certificates/${host}`);
     await expect.poll(secret).toBeUndefined();
+  });
+
+  test("a hostname gets one while a third of the answers of the API server is lost, and nothing is left of the challenges", async () => {
+    const host = "lost-answers.example.com";
+    const from = await authority();
+    trust(from.trusted);
+    const target = { host: address ?? "", port: await freePort() };
+    const bytes = seededRandom("faults");
+    let lost = 0;
+    const isLost = (): boolean => (bytes(1)[0] ?? 0) < 85 && ++lost > 0;
+    let isOn = false;
+    const kubeconfig = await apiProxy(targetOf(inject("kubeconfig")), ({ isWatch }) =>
+      isOn && !isWatch && isLost() ? "cutAnswer" : "pass",
+    );
+    const app = await onCluster({
+      kubeconfig,
+      issuer: acmeIssuer(from.directory, { port: controller.httpPort, patienceMs: hang }),
+      dns: from.dns.address,
+      runtime: { challengeTarget: target },
+    });
+    frontOf(app, target);
+    isOn = true;
+    await app.call("POST", "/apps/web/certificates/acme", { hostname: host });
+    const status = async () => (await app.call("GET", `/apps/web/certificates/${host}`)).body.status;
+    await expect.poll(status).toBe("active");
+    await expect.poll(challenges).toEqual([]);
+    expect(lost).toBeGreaterThan(0);
+    isOn = false;
+    await app.call("DELETE", `/apps/web/certificates/${host}`);
   });
 
   test("the address answers only open challenges, at any host name; all else needs a name of the service", async () => {

@@ -63,9 +63,9 @@ async function begin({ node, cluster, operator, servers }: NonNullable<ProvidedC
   return running;
 }
 
-/** The cluster of the tests, for an engine. */
-export async function connected(): Promise<Cluster> {
-  process.env["KUBECONFIG"] = inject("postgres")?.cluster.kubeconfig ?? "";
+/** The cluster of the tests, for an engine; by default as the configuration of clients says that the cluster has. */
+export async function connected(kubeconfig = inject("postgres")?.cluster.kubeconfig ?? ""): Promise<Cluster> {
+  process.env["KUBECONFIG"] = kubeconfig;
   const cluster = Cluster.of();
   await cluster.connect();
   return cluster;
@@ -80,10 +80,10 @@ export async function removeClusters(dataId: string): Promise<void> {
   for (const { metadata } of items) await core.deleteNamespace({ name: metadata?.name ?? "" }).catch(() => {});
 }
 
-/** The requests of a service whose clusters are in the cluster of the tests. */
-export async function onOperator(options: ServiceOptions = {}, engine: CnpgOptions = {}) {
+/** The requests of a service whose clusters are in the cluster of the tests; `through` is the configuration of its own client. */
+export async function onOperator(options: ServiceOptions = {}, engine: CnpgOptions = {}, through?: string) {
   const { kubeconfig = "", services = "" } = inject("postgres")?.cluster ?? {};
-  const cluster = await connected();
+  const cluster = await connected(through);
   const app = await withApp({
     nearest: realRegion,
     delays: "none",

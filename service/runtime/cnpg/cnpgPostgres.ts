@@ -96,6 +96,7 @@ const isReady = ({ metadata, status }: V1Pod): boolean =>
 
 /** The backup that a fork begins with, which only the fork needs. */
 const backupOfFork = (id: string): string => `fork-${id}`;
+const isOfFork = (backup: string): boolean => backup.startsWith("fork-");
 
 /** What a step waits for; the engine comes back to it with the next report of the Kubernetes cluster. */
 class NotYet extends Error {
@@ -195,11 +196,8 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     return { ...super.primary(cluster), since: Number.isNaN(since) ? undefined : since };
   }
 
-  discard(_cluster: string, backup?: string): void {
-    if (backup === undefined) return;
-    this.#deleteBackup(backup).catch((error: unknown) =>
-      this.host.log.warn({ backup, reason: reasonOfCluster(error) }, "a backup could not be removed"),
-    );
+  discard(cluster: string, backup?: string): void {
+    if (backup !== undefined) this.clusterSteps.changed(cluster);
   }
 
   async close(): Promise<void> {
@@ -238,7 +236,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
           return true;
         case "initializing":
           await this.#orFailed(id, () => this.#setUp(cluster));
-          return false;
+          return true;
         case "ready":
           await this.#keepReady(cluster).finally(() => this.#wakeCopies(id));
           return false;
@@ -449,7 +447,6 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     await this.fill(cluster, ready);
     this.host.events.ready(id, this.#endpointsOf(id));
     this.measure(cluster);
-    if (cluster.source && cluster.source.backup === undefined) await this.#deleteBackup(backupOfFork(id));
   }
 
   /** The operator tries for ever. ASSUMED: a cluster of CloudNativePG is failed when three Pods that begin its first server have failed. */
@@ -490,6 +487,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     await this.#applyPlace(place);
     await this.#applySecrets(place, id);
     await this.#applyCluster(place, cluster);
+    await this.#discardBackups(id);
     const ready = await this.#reach(place, id);
     const endpoints = this.#endpointsOf(id);
     if (JSON.stringify(endpoints) !== JSON.stringify(cluster.endpoints)) this.host.events.moved(id, endpoints);
@@ -561,9 +559,14 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     return false;
   }
 
-  async #deleteBackup(backup: string): Promise<void> {
-    const found = this.#backups.all().find(({ metadata }) => metadata?.labels?.[postgresLabels.backup] === backup);
-    if (found) await this.#kubernetes.delete(operatorKinds.backup, found.metadata);
+  /** Removes the backups of a ready cluster that the service no longer has, and that of the fork as which it began. */
+  async #discardBackups(id: string): Promise<void> {
+    const kept = new Set(this.host.backups(id).map((backup) => backup.id));
+    for (const { metadata } of this.#backups.all()) {
+      const { [postgresLabels.cluster]: of, [postgresLabels.backup]: backup = "" } = metadata?.labels ?? {};
+      const isOver = backup === backupOfFork(id) || (of === id && !isOfFork(backup) && !kept.has(backup));
+      if (isOver) await this.#kubernetes.delete(operatorKinds.backup, metadata);
+    }
   }
 }
 
