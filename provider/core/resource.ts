@@ -223,7 +223,7 @@ export interface Call {
 export interface Observing extends Call {
   /** The digest of a value that may be secret; null if there can be none. */
   readonly digest: (value: unknown) => string | null;
-  /** Whether lists may be shared with other objects of a preview. An update looks anew. */
+  /** Whether lists may be shared with other objects: in a preview. An update reads again. */
   readonly mayShareLists: boolean;
   readonly owner: string | undefined;
 }

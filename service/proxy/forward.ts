@@ -33,7 +33,7 @@ export interface Forwarding {
   readonly changes: HeaderChanges;
   /** The body of the request, if it has one. */
   readonly body: KeptBody | undefined;
-  /** What the Machine gets to know of the one that handed the request on. */
+  /** The header `fly-replay-src`; undefined for a request that was not replayed. */
   readonly source: string | undefined;
   /** What the client has sent after it requested another protocol. */
   readonly head: Buffer | undefined;

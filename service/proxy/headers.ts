@@ -42,7 +42,7 @@ function lengthOf({ headers, method = "GET" }: IncomingMessage): string[] {
   return length === undefined ? [] : ["content-length", length];
 }
 
-/** The headers of a request to a Machine; with `upgrade`, those that ask for another protocol; with `source`, of one handed on. */
+/** The headers of a request to a Machine; `upgrade` is the other protocol that it asks for, `source` its header `fly-replay-src`. */
 export function requestHeaders(
   request: IncomingMessage,
   upgrade: string | undefined,

@@ -1,4 +1,4 @@
-// The body of a request, kept while a Machine reads it: it may hand the request on to another one.
+// The body of a request, kept while a Machine reads it, because the request may be replayed.
 import type { IncomingMessage } from "node:http";
 import type { Writable } from "node:stream";
 

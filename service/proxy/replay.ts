@@ -1,4 +1,4 @@
-// Requests that a Machine hands on to another one: its answer has the header `fly-replay`, and clients may name a Machine.
+// Replayed requests: a Machine answers with the header `fly-replay`, and another one gets the request. Clients may name a Machine, too.
 import type { IncomingMessage } from "node:http";
 import { didYouMean } from "../../api/didYouMean.ts";
 import type { MachineRow } from "../store/rows.ts";
@@ -6,7 +6,7 @@ import type { MachineRow } from "../store/rows.ts";
 /** The Machines that a request is for: the first of these groups that has one that can answer. */
 export type Wish = readonly ((machine: Pick<MachineRow, "id" | "region">) => boolean)[];
 
-/** What a Machine wants to happen to a request. */
+/** A header `fly-replay`. */
 export interface Replay {
   readonly wish: Wish;
   /** The name of an App of the same organization and network; undefined for the same App. */
@@ -29,12 +29,12 @@ const only =
     machine.id === id;
 
 // ASSUMED: a client's own wish counts as one of a Machine does, and only among the Machines of the App that it asks.
-/** The Machine that a client names; undefined if it names none. */
-export function wishOf({ headers }: IncomingMessage): Wish | undefined {
+/** The Machine that a client names; any Machine if it names none. */
+export function wishOf({ headers }: IncomingMessage): Wish {
   const [forced, preferred] = [headers["fly-force-instance-id"], headers["fly-prefer-instance-id"]];
   if (typeof forced === "string") return [only(forced)];
   if (typeof preferred === "string") return [only(preferred), ...anyMachine];
-  return undefined;
+  return anyMachine;
 }
 
 /** Reads the header `fly-replay` of a Machine's answer. Throws an Error that says what is wrong with it. */
@@ -60,7 +60,7 @@ export function replayOf(text: string, sender: string): Replay {
   };
 }
 
-/** What the next Machine gets to know of a replay, in the header `fly-replay-src`. */
+/** The header `fly-replay-src`, which says to the next Machine who replayed the request, when and why. */
 export const sourceOf = ({ id, region }: Pick<MachineRow, "id" | "region">, { state }: Replay, now: number): string =>
   [`instance=${id}`, `region=${region}`, `t=${now * 1000}`, ...(state === undefined ? [] : [`state=${state}`])].join(
     ";",

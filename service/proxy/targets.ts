@@ -153,7 +153,7 @@ export class Targets {
   }
 
   /**
-   * The App with a name, if a Machine of this App may hand requests on to it: one of the same organization and network.
+   * The App with a name, if requests of this App may be replayed there: one of the same organization and network.
    */
   neighbour(app: string, name: string): string | undefined {
     return this.#context.store.get<{ id: string }>(

@@ -25,7 +25,7 @@ export type Scheme = "http" | "https";
 
 // ASSUMED: a request without a body that only reads or that can be repeated is sent up to three times, if no answer began.
 const attempts = 3;
-// ASSUMED: Machines hand a request on up to five times, so two that send it to each other end.
+// ASSUMED: a request is replayed at most five times, so two Machines that send it to each other end.
 const mostReplays = 5;
 const repeatable = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
 
@@ -68,12 +68,12 @@ interface Own {
 
 type Asked = Own | { readonly name: string; readonly port: PublicPort };
 
-/** Where a request is sent: first by its host name, then to where a Machine hands it on. */
+/** Where a request is sent: first by its host name, then as the Machine before has replayed it. */
 interface Hop {
   readonly name: string;
   readonly port: PublicPort;
   readonly wish: Wish;
-  /** What the Machine gets to know of the one that handed it on. */
+  /** The header `fly-replay-src`; undefined for a request that was not replayed. */
   readonly source: string | undefined;
 }
 
@@ -86,8 +86,8 @@ interface Asking {
   readonly hop: Hop;
 }
 
-/** The header of a Machine that hands a request on. */
-interface Handed {
+/** A header `fly-replay`, and the Machine that sent it. */
+interface Replayed {
   readonly text: string;
   readonly machine: Pick<MachineRow, "id" | "region">;
 }
@@ -133,7 +133,7 @@ export class Web {
     if (idle !== undefined) request.socket.setTimeout(idle * 1000);
     const body = hasBody(request) ? new KeptBody(request, this.#budget) : undefined;
     response.once("close", () => body?.forget());
-    let hop: Hop = { name, port, wish: wishOf(request) ?? anyMachine, source: undefined };
+    let hop: Hop = { name, port, wish: wishOf(request), source: undefined };
     for (let hops = 1; ; hops++) {
       const asking = { request, response, head, body, hop };
       const found = await this.#ask(asking);
@@ -145,10 +145,10 @@ export class Web {
   }
 
   /**
-   * Lets a Machine answer a request. Returns who handed it on, and how, or why no Machine has answered; undefined if the client has its
-   * answer or has gone.
+   * Lets a Machine answer a request. Returns its header `fly-replay`, or why no Machine has answered; undefined if the client has its answer
+   * or has gone.
    */
-  async #ask(asking: Asking): Promise<Handed | Own | undefined> {
+  async #ask(asking: Asking): Promise<Replayed | Own | undefined> {
     const { request, response, head, hop } = asking;
     const { name, port, wish } = hop;
     const kind = head !== undefined ? "connection" : isRepeatable(request) ? "repeatable" : "request";
@@ -180,8 +180,8 @@ export class Web {
     }
   }
 
-  /** Where a request goes that a Machine has handed on. */
-  async #next({ body, hop }: Asking, { text, machine }: Handed, hops: number): Promise<Hop | Own> {
+  /** Where a replayed request is sent. */
+  async #next({ body, hop }: Asking, { text, machine }: Replayed, hops: number): Promise<Hop | Own> {
     const refused = (reason: string): Own => ({
       status: 502,
       text: `Machine ${machine.id} of App ${hop.name} hands the request on (fly-replay), and ${reason}`,

@@ -1,4 +1,4 @@
-// Requests that a Machine hands on to another one, by the proxy of the service and by one that is a process of its own.
+// Requests that a Machine replays in another one, by the proxy of the service and by one that is a process of its own.
 import { once } from "node:events";
 import { createServer, request as send, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -32,7 +32,7 @@ async function listening(program: (request: IncomingMessage, response: ServerRes
   return (server.address() as AddressInfo).port;
 }
 
-/** A service whose Machines each have a program of their own. A path `/to/TEXT` is handed on, once, with this header. */
+/** A service whose Machines each have a program of their own. A path `/to/TEXT` is replayed once, with this header. */
 async function withPrograms(program: Program = () => {}) {
   const ports = new Map<string, number>();
   /** Machines that have got a request, in this order. */

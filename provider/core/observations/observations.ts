@@ -119,8 +119,8 @@ const changed = (name: string, what: string, since = "since the preview of this 
 
 /** Refuses an object that differs from what was seen. */
 function compare(name: string, seen: Facts, found: Facts, isPart = false, since?: string): void {
-  const found_ = differences(seen, found, isPart);
-  if (found_.length > 0) throw changed(name, found_.join("; "), since);
+  const all = differences(seen, found, isPart);
+  if (all.length > 0) throw changed(name, all.join("; "), since);
 }
 
 /**

@@ -6,7 +6,7 @@ import { MachinesError, messageOf } from "../../client/errors.ts";
 
 /**
  * What was seen of an object, by name. Null: it could not be known. A text that may be secret, or reveals a secret, is here only as a
- * digest that nobody can guess who does not know the state.
+ * digest, whose key is in the state.
  */
 export type Facts = Readonly<Record<string, string | number | boolean | null>>;
 
@@ -68,7 +68,7 @@ export function planFile(
   if (save !== undefined) {
     const run = runOf(args);
     let isBegun = false;
-    // Appended: a file that is written anew would lose what another process of this run has noted.
+    // A run may have several processes. Replacing the file would lose what another one has noted.
     const append = (line: Line): void =>
       attempt(planVariables.save, save, () => appendFileSync(save, `${JSON.stringify(line)}\n`, { mode: 0o600 }));
     return {
