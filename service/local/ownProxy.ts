@@ -60,8 +60,8 @@ export interface RunningProxy {
 // ASSUMED: a certificate that was replaced in its file is served after ten seconds.
 const rereadMs = 10_000;
 
-// ASSUMED: the service hears every ten seconds what a proxy has answered, for its charts and metrics.
-const toldMs = 10_000;
+// ASSUMED: a proxy reports its answers every ten seconds, for the charts and metrics of the service.
+const answersMs = 10_000;
 
 /** What the options say, checked. */
 interface Plan {
@@ -138,14 +138,14 @@ export async function serveProxy(options: OwnProxyOptions): Promise<RunningProxy
     app.log.info({ signal }, "closing");
     void (async () => {
       await proxy.drain(plan.drainMs);
-      await link.tell(proxy.traffic);
+      await link.reportAnswers(proxy.traffic);
       await proxy.close();
       log.flush();
       process.exit(0);
     })();
   });
   const health = plan.health && (await listenForProbes(app, plan.health, options.health ?? ""));
-  setInterval(() => void link.tell(proxy.traffic), toldMs).unref();
+  setInterval(() => void link.reportAnswers(proxy.traffic), answersMs).unref();
   link.begin();
   // It never answers from an empty table.
   await link.ready();

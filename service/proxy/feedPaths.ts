@@ -1,4 +1,4 @@
-// What a proxy of its own and the service have agreed on: the paths that it uses, and how much it tells at once.
+// What a proxy of its own and the service have agreed on: the paths that it uses, and how much it reports at once.
 
 /** What a proxy needs to route. */
 export const feedPath = "/local/proxy/feed";
@@ -9,7 +9,7 @@ export const reportPath = "/local/proxy/report";
 /** What a proxy has answered. */
 export const answersPath = "/local/proxy/answers";
 
-/** Number of routes whose answers it tells at once. */
+/** Number of routes in one report of answers. */
 export const mostCounts = 200;
 
 /** Starts a Machine for a request. */

@@ -129,8 +129,8 @@ export class Replicas implements Elsewhere {
   }
 
   /**
-   * Whether the answers with this number of a proxy are to be counted: those that it sends again are not. Undefined if the proxy is not
-   * known.
+   * Whether the service counts the answers that a proxy reports with this number: not, if they were reported before. Undefined if the proxy is
+   * not known.
    */
   mayCount(id: string, number: number): boolean | undefined {
     const replica = this.#all.get(id);

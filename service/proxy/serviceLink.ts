@@ -46,8 +46,8 @@ class Refused extends Error {
   }
 }
 
-/** Answers that the service has not counted yet. */
-interface Untold {
+/** Answers that the service has not confirmed yet. */
+interface Unreported {
   readonly number: number;
   readonly answers: readonly RouteCounts[];
 }
@@ -75,8 +75,9 @@ export class ServiceLink {
   #isReporting = false;
   #isDue = false;
   #reportTimer: NodeJS.Timeout | undefined;
-  #untold: readonly Untold[] = [];
-  #told = 0;
+  #unreported: readonly Unreported[] = [];
+  /** The number of the last ones. */
+  #lastAnswers = 0;
 
   constructor(place: ServicePlace, followed: Followed) {
     this.#place = place;
@@ -123,23 +124,23 @@ export class ServiceLink {
     }
   }
 
-  /** Tells the service what was answered since the last time; what it does not get is told the next time. */
-  async tell(traffic: Traffic): Promise<void> {
-    if (this.#untold.length === 0) {
+  /** Reports the answers since the last report. Those that the service does not confirm are reported again the next time. */
+  async reportAnswers(traffic: Traffic): Promise<void> {
+    if (this.#unreported.length === 0) {
       const counts = traffic.takeCounts();
       const parts = Array.from({ length: Math.ceil(counts.length / mostCounts) }, (_, i) =>
         counts.slice(i * mostCounts, (i + 1) * mostCounts),
       );
-      this.#untold = parts.map((answers) => ({ number: ++this.#told, answers }));
+      this.#unreported = parts.map((answers) => ({ number: ++this.#lastAnswers, answers }));
     }
-    for (const untold of this.#untold) {
+    for (const part of this.#unreported) {
       try {
-        await this.#ask(answersPath, { replica: this.#replica, ...untold });
+        await this.#ask(answersPath, { replica: this.#replica, ...part });
       } catch (error) {
         // A service that cannot read them, as an older one, would refuse them each time.
         if (!(error instanceof Refused) || error.status === 409) return;
       }
-      this.#untold = this.#untold.filter((one) => one !== untold);
+      this.#unreported = this.#unreported.filter((one) => one !== part);
     }
   }
 

@@ -39,6 +39,12 @@ const bucketOf = (ms: number): number =>
 /** Upper bound of a bucket in milliseconds. */
 const boundOf = (bucket: number): number => least * Math.exp(bucket * growth);
 
+const sumOf = (numbers: Iterable<number>): number => {
+  let sum = 0;
+  for (const n of numbers) sum += n;
+  return sum;
+};
+
 /** What a proxy has counted at a route, for the service that adds it to its own. */
 export interface RouteCounts {
   /** Id of the App. */
@@ -59,21 +65,20 @@ export interface Counting {
 }
 
 class Counts {
-  requests = 0;
-  errors = 0;
   readonly #statuses = new Map<number, number>();
   readonly #times = new Uint32Array(buckets);
-  #timed = 0;
+
+  /** Number of answers with a status of at least this. */
+  from(least: number): number {
+    return sumOf([...this.#statuses].map(([status, n]) => (status >= least ? n : 0)));
+  }
 
   answered(status: number, n: number): void {
-    this.requests += n;
-    if (status >= 500) this.errors += n;
     this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + n);
   }
 
   took(bucket: number, n: number): void {
     this.#times[bucket] = (this.#times[bucket] ?? 0) + n;
-    this.#timed += n;
   }
 
   /** All of it, as {@link RouteCounts} has it. */
@@ -84,7 +89,7 @@ class Counts {
 
   /** Milliseconds within which this part of them was answered. */
   within(part: number): number | null {
-    let left = Math.ceil(this.#timed * part);
+    let left = Math.ceil(sumOf(this.#times) * part);
     if (left === 0) return null;
     const bucket = this.#times.findIndex((n) => (left -= n) <= 0);
     return Math.round(boundOf(bucket) * 100) / 100;
@@ -130,8 +135,8 @@ export class Traffic {
       app,
       route,
       answers: {
-        requests: counts.requests,
-        errors: counts.errors,
+        requests: counts.from(0),
+        errors: counts.from(500),
         median: counts.within(0.5),
         p95: counts.within(0.95),
       },
