@@ -49,8 +49,6 @@ interface Planned {
   readonly interfere: (service: TestService, state: Values) => Promise<unknown>;
   /** What the message names. */
   readonly names: RegExp;
-  /** Whether a deletion is compared with the state. */
-  readonly isRemembered: boolean;
 }
 
 const onlyExistence = none("nobody can change it in a way that matters to it: that it exists is compared");
@@ -64,7 +62,6 @@ const table: EveryType<Planned> = {
       await makeApp(service, "plan-app");
     },
     names: /appId was \w+ and is \w+/,
-    isRemembered: true,
   },
   AppSecrets: {
     given: async (service) => ({
@@ -74,7 +71,6 @@ const table: EveryType<Planned> = {
     change: { values: { A: "first-value", B: "third-value" } },
     interfere: (service, state) => setSecret(service, state, "A", "theirs"),
     names: /secret A differs\./,
-    isRemembered: true,
   },
   CertificateValidation: onlyExistence,
   Ciphertext: onlyExistence,
@@ -87,7 +83,6 @@ const table: EveryType<Planned> = {
         ...currentCertificate({ hosts, until: new Date(Date.now() + 20 * day) }),
       }),
     names: /expiresAt was .* and is /,
-    isRemembered: true,
   },
   DeployToken: onlyExistence,
   Fleet: {
@@ -98,7 +93,6 @@ const table: EveryType<Planned> = {
       await newVersion(service, at(state, `/machines/${first?.id ?? ""}`));
     },
     names: /Machine web-ams-\d was plan-fleet\/\w+ \w+ and is plan-fleet\/\w+ \w+/,
-    isRemembered: true,
   },
   IpAssignment: onlyExistence,
   Machine: {
@@ -106,7 +100,6 @@ const table: EveryType<Planned> = {
     change: { config: { image: image("2") } },
     interfere: (service, state) => newVersion(service, at(state, `/machines/${String(state["machineId"])}`)),
     names: /version was \w+ and is \w+/,
-    isRemembered: true,
   },
   MachineCommand: none("it changes nothing that it could compare"),
   MachineMetadata: {
@@ -119,7 +112,6 @@ const table: EveryType<Planned> = {
     interfere: (service, state) =>
       send(service, "POST", at(state, `/machines/${String(state["machineId"])}/metadata/role`), { value: "theirs" }),
     names: /values differs/,
-    isRemembered: true,
   },
   PostgresAttachment: {
     given: async (service) => ({
@@ -130,7 +122,6 @@ const table: EveryType<Planned> = {
     change: { uri: "postgres://elsewhere" },
     interfere: (service, { app }) => setSecret(service, { app }, "URL", "theirs"),
     names: /secretName differs/,
-    isRemembered: true,
   },
   PostgresBackup: onlyExistence,
   PostgresCluster: none("a change replaces it, and nobody else can change it in place"),
@@ -139,17 +130,15 @@ const table: EveryType<Planned> = {
   PostgresUser: {
     given: async (service) => ({ cluster: await makeCluster(service, "users"), username: "anna", role: "writer" }),
     change: { rotationTriggers: { month: "2026-02" } },
-    interfere: ({ ...service }, state) =>
+    interfere: (service, state) =>
       send(service, "PATCH", at({ cluster: state["cluster"] }, "/users/anna"), { role: "reader" }),
     names: /role differs/,
-    isRemembered: true,
   },
   Secret: {
     given: async (service) => ({ app: await makeApp(service, "plan-secret"), name: "TOKEN", value: "first-value" }),
     change: { value: "second-value" },
     interfere: (service, state) => setSecret(service, state, "TOKEN", "theirs"),
     names: /digest differs/,
-    isRemembered: true,
   },
   SecretKey: {
     given: async (service) => ({
@@ -162,7 +151,6 @@ const table: EveryType<Planned> = {
       await send(service, "POST", at(state, "/secretkeys/SIGN/generate"), { type: "nacl_sign" });
     },
     names: /publicKey was .* and is /,
-    isRemembered: true,
   },
   Signature: onlyExistence,
   Volume: {
@@ -171,7 +159,6 @@ const table: EveryType<Planned> = {
     interfere: (service, state) =>
       send(service, "PUT", at(state, `/volumes/${String(state["volumeId"])}/extend`), { size_gb: 2 }),
     names: /currentSizeGb was 1 and is 2/,
-    isRemembered: true,
   },
   VolumeSnapshot: onlyExistence,
 };
@@ -187,7 +174,7 @@ async function begin(bound: Bound, variables: Readonly<Record<string, string>>):
   await bound.nextRun();
 }
 
-describe.each(entriesOf(table))("a plan of a %s", (type, { given, change, interfere, names, isRemembered }) => {
+describe.each(entriesOf(table))("a plan of a %s", (type, { given, change, interfere, names }) => {
   let service: TestService;
   let bound: Bound;
   let program: Values;
@@ -239,7 +226,6 @@ describe.each(entriesOf(table))("a plan of a %s", (type, { given, change, interf
     expect(await writes(() => expect(bound.update(id, state, next)).rejects.toEqual(hasChanged("the preview")))).toBe(
       0,
     );
-    if (!isRemembered) return;
     await begin(bound, { MACHINES_PLAN: await planWithout() });
     expect(await writes(() => expect(bound.delete(id, state)).rejects.toEqual(hasChanged("the state was last")))).toBe(
       0,

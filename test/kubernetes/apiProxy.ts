@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KubeConfig } from "@kubernetes/client-node";
+import { seededRandom } from "../../service/index.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 
 /** What happens to a request. */
@@ -109,4 +110,19 @@ export async function apiProxy(
   });
   const { port } = proxy.address() as AddressInfo;
   return kubeconfigFor(`http://127.0.0.1:${port}`);
+}
+
+/** Treats a request, with a number from 0 to 1 by chance. */
+export type Fault = (seen: Seen, random: number) => Treatment;
+
+/** Starts a proxy that passes all requests until `faults.isOn`, and then treats them. `faults.count` is the number that did not just pass. */
+export async function faultyApi(target: Target, treat: Fault) {
+  const bytes = seededRandom("faults");
+  const faults = { isOn: false, count: 0 };
+  const kubeconfig = await apiProxy(target, (seen) => {
+    const treatment = faults.isOn ? treat(seen, (bytes(1)[0] ?? 0) / 256) : "pass";
+    if (treatment !== "pass") faults.count++;
+    return treatment;
+  });
+  return { kubeconfig, faults };
 }

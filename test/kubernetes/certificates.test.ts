@@ -17,8 +17,7 @@ import { afterThisTest } from "../support/leftovers.ts";
 import { findPebble, startAuthority, startDns } from "../support/pebble.ts";
 import { kill } from "../support/processes.ts";
 import { trust } from "../support/trust.ts";
-import { seededRandom } from "../../service/index.ts";
-import { apiProxy, targetOf } from "./apiProxy.ts";
+import { faultyApi, targetOf } from "./apiProxy.ts";
 import { clientsOf, onCluster } from "./clusters.ts";
 import { realRegion } from "./nodes.ts";
 
@@ -131,12 +130,8 @@ describe.runIf(program !== undefined && address !== undefined)("certificates by 
     const from = await authority();
     trust(from.trusted);
     const target = { host: address ?? "", port: await freePort() };
-    const bytes = seededRandom("faults");
-    let lost = 0;
-    const isLost = (): boolean => (bytes(1)[0] ?? 0) < 85 && ++lost > 0;
-    let isOn = false;
-    const kubeconfig = await apiProxy(targetOf(inject("kubeconfig")), ({ isWatch }) =>
-      isOn && !isWatch && isLost() ? "cutAnswer" : "pass",
+    const { kubeconfig, faults } = await faultyApi(targetOf(inject("kubeconfig")), ({ isWatch }, random) =>
+      !isWatch && random < 0.33 ? "cutAnswer" : "pass",
     );
     const app = await onCluster({
       kubeconfig,
@@ -145,13 +140,13 @@ describe.runIf(program !== undefined && address !== undefined)("certificates by 
       runtime: { challengeTarget: target },
     });
     frontOf(app, target);
-    isOn = true;
+    faults.isOn = true;
     await app.call("POST", "/apps/web/certificates/acme", { hostname: host });
     const status = async () => (await app.call("GET", `/apps/web/certificates/${host}`)).body.status;
     await expect.poll(status).toBe("active");
     await expect.poll(challenges).toEqual([]);
-    expect(lost).toBeGreaterThan(0);
-    isOn = false;
+    expect(faults.count).toBeGreaterThan(0);
+    faults.isOn = false;
     await app.call("DELETE", `/apps/web/certificates/${host}`);
   });
 

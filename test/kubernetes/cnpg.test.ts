@@ -58,12 +58,9 @@ describe.runIf(hasPostgres)("clusters of the operator", () => {
 
   test("a cluster is a Cluster with a Pooler, and clients reach it by both; deletion leaves nothing", async () => {
     const app = await onOperator();
-    const ready = await app.cluster({ name: "shop" });
+    const { ready } = await app.filled({ name: "shop" });
     expect(await app.objects("cluster")).toHaveLength(1);
     expect(await app.objects("pooler")).toHaveLength(1);
-    const client = await app.connect(ready);
-    await client.query("CREATE TABLE items (id int)");
-    await client.query("INSERT INTO items VALUES (1)");
     expect(await rowsOf(await app.connect(ready, "fly-user", "fly-db", "pooler"))).toBe(1);
     expect((await app.call("DELETE", `/postgres/${ready.id}`)).status).toBe(202);
     await expect.poll(async () => (await app.call("GET", `/postgres/${ready.id}`)).text).toContain("has been deleted");
@@ -111,10 +108,7 @@ describe.runIf(hasPostgres)("clusters of the operator", () => {
 
   test("a backup and a fork give the rows of then; what has no archive is refused by name", async () => {
     const app = await onOperator();
-    const ready = await app.cluster();
-    const client = await app.connect(ready);
-    await client.query("CREATE TABLE items (id int)");
-    await client.query("INSERT INTO items VALUES (1)");
+    const { ready, client } = await app.filled();
     const backup = await app.backUp(ready.id);
     await client.query("INSERT INTO items VALUES (2)");
     for (const [path, body, rows] of [
@@ -144,10 +138,7 @@ describe.runIf(hasPostgres)("clusters of the operator", () => {
     const s3 = await startS3(`${services}.0.1`);
     if (!s3) return skip("no server with the interface of S3");
     const app = await onOperator({}, { store: storeOf(`${s3.url}/clusters`, s3.variables) });
-    const ready = await app.cluster();
-    const client = await app.connect(ready);
-    await client.query("CREATE TABLE items (id int)");
-    await client.query("INSERT INTO items VALUES (1)");
+    const { ready, client } = await app.filled();
     const backup = await app.backUp(ready.id);
     await client.query("INSERT INTO items VALUES (2)");
     // A time has milliseconds here, and those of transactions have microseconds.
@@ -185,10 +176,7 @@ describe.runIf(hasPostgres)("clusters of the operator", () => {
 
   test("a replica takes over from a primary that is lost, at the same address, with every row", async () => {
     const app = await onOperator();
-    const ready = await app.cluster({ plan: "starter" });
-    const client = await app.connect(ready);
-    await client.query("CREATE TABLE items (id int)");
-    await client.query("INSERT INTO items VALUES (1)");
+    const { ready, client } = await app.filled({ plan: "starter" });
     const status = async () => (await app.objects("cluster"))[0]?.status ?? {};
     await expect.poll(async () => (await status())["readyInstances"]).toBe(2);
     const primary = String((await status())["currentPrimary"]);

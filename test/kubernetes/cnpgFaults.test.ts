@@ -1,14 +1,13 @@
 // Postgres clusters whose service loses requests, answers and watches of the API server: nothing is there twice, and nothing is left over.
 import { describe, expect, inject, test } from "vitest";
-import { seededRandom } from "../../service/index.ts";
 import { rowsOf } from "../service/postgres/servers.ts";
-import { apiProxy, targetOf, type Seen, type Treatment } from "./apiProxy.ts";
+import { faultyApi, targetOf, type Fault } from "./apiProxy.ts";
 import { hasPostgres, onOperator, withOperator } from "./postgres.ts";
 
 describe.runIf(hasPostgres)("clusters of the operator are made, copied and deleted", () => {
   withOperator();
 
-  test.each<{ readonly name: string; readonly treat: (seen: Seen, random: number) => Treatment }>([
+  test.each<{ readonly name: string; readonly treat: Fault }>([
     {
       name: "a third of the answers is lost",
       treat: ({ isWatch }, random) => (!isWatch && random < 0.33 ? "cutAnswer" : "pass"),
@@ -22,17 +21,11 @@ describe.runIf(hasPostgres)("clusters of the operator are made, copied and delet
       treat: ({ isWatch }, random) => (!isWatch && random < 0.33 ? "throttle" : "pass"),
     },
   ])("while $name", async ({ treat }) => {
-    const bytes = seededRandom("faults");
-    const random = (): number => (bytes(1)[0] ?? 0) / 256;
-    let isOn = false;
     const target = targetOf(inject("postgres")?.cluster.kubeconfig ?? "");
-    const kubeconfig = await apiProxy(target, (seen) => (isOn ? treat(seen, random()) : "pass"));
+    const { kubeconfig, faults } = await faultyApi(target, treat);
     const app = await onOperator({}, {}, kubeconfig);
-    isOn = true;
-    const ready = await app.cluster();
-    const client = await app.connect(ready);
-    await client.query("CREATE TABLE items (id int)");
-    await client.query("INSERT INTO items VALUES (1)");
+    faults.isOn = true;
+    const { ready } = await app.filled();
     await app.backUp(ready.id);
     const fork = await app.call("POST", `/postgres/${ready.id}/fork`, {});
     expect(fork.status).toBe(201);

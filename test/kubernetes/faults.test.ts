@@ -3,11 +3,10 @@ import { spawnSync } from "node:child_process";
 import { cpSync, readFileSync, rmSync } from "node:fs";
 import { expect, inject, test } from "vitest";
 import { labels, selectorOf } from "../../service/runtime/kubernetes/names.ts";
-import { seededRandom } from "../../service/index.ts";
 import { caller, requestsOfWeb } from "../service/client.ts";
 import { folder, foreground } from "../service/command.ts";
 import { kill } from "../support/processes.ts";
-import { apiProxy, targetOf, type Seen, type Treatment } from "./apiProxy.ts";
+import { apiProxy, faultyApi, targetOf, type Fault } from "./apiProxy.ts";
 import { clientsOf, onCluster, ownCluster } from "./clusters.ts";
 
 const services = [{ protocol: "tcp", internal_port: 8080, ports: [{ port: 80, handlers: ["http"] }] }];
@@ -26,7 +25,7 @@ async function removeAll(app: App): Promise<void> {
   await expect.poll(app.left).toEqual([]);
 }
 
-test.each<{ readonly name: string; readonly treat: (seen: Seen, random: number) => Treatment }>([
+test.each<{ readonly name: string; readonly treat: Fault }>([
   { name: "every watch ends after one event", treat: ({ isWatch }) => (isWatch ? "cutWatch" : "pass") },
   {
     name: "a third of the requests gets 429",
@@ -43,19 +42,16 @@ test.each<{ readonly name: string; readonly treat: (seen: Seen, random: number) 
   { name: "every request is slow", treat: ({ isWatch }) => (isWatch ? "pass" : "delay") },
 ])("Machines converge while $name", async ({ treat }) => {
   const cluster = await ownCluster();
-  const bytes = seededRandom("faults");
-  const random = (): number => (bytes(1)[0] ?? 0) / 256;
-  let isOn = false;
-  const kubeconfig = await apiProxy(cluster, (seen) => (isOn ? treat(seen, random()) : "pass"));
+  const { kubeconfig, faults } = await faultyApi(cluster, treat);
   const app = await onCluster({ kubeconfig });
-  isOn = true;
+  faults.isOn = true;
   const ids = await Promise.all(Array.from({ length: 3 }, () => app.create({ services })));
   for (const id of ids) await app.reaches(id, "started");
   await app.post(ids[0] ?? "", "stop");
   await app.reaches(ids[0] ?? "", "stopped");
   await app.post(ids[0] ?? "", "start");
   for (const id of ids) await app.reaches(id, "started");
-  isOn = false;
+  faults.isOn = false;
   await eachHasOne(app, ids);
   await removeAll(app);
 });

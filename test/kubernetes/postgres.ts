@@ -100,36 +100,52 @@ export async function onOperator(options: ServiceOptions = {}, engine: CnpgOptio
   const resolver = new Resolver();
   resolver.setServers([dnsOf(services)]);
   const requests = requestsOfClusters(app.call);
+  /** Creates a cluster, and waits until it is ready. */
+  const ready = (more: object = {}) => requests.cluster({ region: realRegion, ...more });
+  /** The address of a name that Pods use. */
+  async function addressOf(host: string): Promise<string> {
+    const [address = host] = await resolver.resolve4(`${host}.cluster.local`);
+    return address;
+  }
+  /** Connects as a user of a cluster, by the names that Pods use. */
+  async function connect(
+    { id, endpoints }: Ready,
+    user = "fly-user",
+    database = "fly-db",
+    way: "direct" | "pooler" = "direct",
+  ) {
+    const { host = "", port } = (endpoints.primary as Record<string, { host: string; port: number }>)[way] ?? {};
+    const address = await addressOf(host);
+    const { password } = await requests.get(`/postgres/${id}/users/${user}/credentials`);
+    // Services follow the Pods after a moment.
+    return vi.waitFor(
+      async () => {
+        const client = new pg.Client({ host: address, port, user, password, database });
+        client.on("error", () => {});
+        await client.connect();
+        afterThisTest(() => client.end().catch(() => {}));
+        return client;
+      },
+      { timeout: hang },
+    );
+  }
   return {
     ...app,
     ...requests,
     ...clients,
     selector,
     create: (more: object = {}) => requests.create({ region: realRegion, ...more }),
-    /** Creates a cluster, and waits until it is ready. */
-    cluster: (more: object = {}) => requests.cluster({ region: realRegion, ...more }),
-    /** Connects as a user of a cluster, by the names that Pods use. */
-    async connect(
-      { id, endpoints }: Ready,
-      user = "fly-user",
-      database = "fly-db",
-      way: "direct" | "pooler" = "direct",
-    ) {
-      const { host, port } = (endpoints.primary as Record<string, { host: string; port: number }>)[way] ?? {};
-      const [address] = await resolver.resolve4(`${host}.cluster.local`);
-      const { password } = await requests.get(`/postgres/${id}/users/${user}/credentials`);
-      // Services follow the Pods after a moment.
-      return vi.waitFor(
-        async () => {
-          const client = new pg.Client({ host: address, port, user, password, database });
-          client.on("error", () => {});
-          await client.connect();
-          afterThisTest(() => client.end().catch(() => {}));
-          return client;
-        },
-        { timeout: hang },
-      );
+    cluster: ready,
+    /** A ready cluster with a table that has one row, and a connection to it. */
+    async filled(more: object = {}) {
+      const made = await ready(more);
+      const client = await connect(made);
+      await client.query("CREATE TABLE items (id int)");
+      await client.query("INSERT INTO items VALUES (1)");
+      return { ready: made, client };
     },
+    addressOf,
+    connect,
     /** The operator's objects of a kind. */
     async objects(kind: keyof typeof operatorKinds): Promise<readonly OperatorObject[]> {
       const [group = "", version = ""] = operatorKinds[kind].apiVersion.split("/");
