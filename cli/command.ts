@@ -8,6 +8,7 @@ import type { Streams } from "./terminal.ts";
 import { importOrganization, type ImportOptions } from "./organization/organization.ts";
 import { openConsole, type ConsoleOptions } from "./console.ts";
 import { convertFile, type ConvertOptions } from "./conversion/command.ts";
+import { migrate, type MigrateOptions } from "./migration/migrate.ts";
 import { create, destroy, sweep, type CreateOptions } from "./promotion/environment.ts";
 import { listEnvironments, type ListOptions } from "./promotion/environmentList.ts";
 import { promote, rollback, type PromoteOptions } from "./promotion/promote.ts";
@@ -60,6 +61,7 @@ function declare(around: Surroundings): Command {
   addImport(program, around);
   addConvert(program, around);
   addUndoReplacement(program, around);
+  addMigrate(program, around);
   addPromote(program, around);
   addEnvironment(program, around);
   addStatus(program, around);
@@ -149,6 +151,20 @@ function addUndoReplacement(program: Command, { streams, end }: Surroundings): v
     .option("-y, --yes", "do not ask for confirmation")
     .action(async (resources: string[], options: UndoOptions & Anywhere) => {
       end(await undoReplacement(resources, enter(options), streams));
+    });
+}
+
+function addMigrate(program: Command, { streams, end }: Surroundings): void {
+  add(
+    program,
+    "migrate",
+    "keep the objects of Machines and Secrets that the program now declares as a Fleet or an AppSecrets; changes only the state",
+  )
+    .option("-s, --stack <name>", "stack of the project (default: the selected one)")
+    .option("--dry-run", "show what would be migrated, and change nothing")
+    .option("-y, --yes", "do not ask for confirmation")
+    .action(async (options: MigrateOptions & Anywhere) => {
+      end(await migrate(enter(options), streams));
     });
 }
 

@@ -61,6 +61,12 @@ const signature = "4dabf18193072939515e22adb298388d";
 /** Whether a value of an export is a secret, which only the stack's own key decrypts. */
 export const isSealed = (value: unknown): boolean => isObject(value) && Object.hasOwn(value, signature);
 
+/** A secret as an import of a state takes it: the CLI encrypts it. Only for its standard input. */
+export const sealed = (value: unknown): Values => ({
+  [signature]: "1b47061264138c4ac30d75fd1eb44270",
+  plaintext: JSON.stringify(value),
+});
+
 /** The plain text of an input. */
 export const plainText = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 

@@ -1,6 +1,7 @@
 // Ids of the objects in a state, which are no orphans.
 import { isObject } from "../api/schema.ts";
 import { bareId } from "../api/names.ts";
+import { machinesOf } from "../provider/fleets/roll.ts";
 import { isSealed, type StateResource } from "./stackState.ts";
 
 /** The objects of an id: itself, or both addresses of a pair. */
@@ -16,9 +17,12 @@ export function heldKeys(all: readonly StateResource[]): ReadonlyMap<string, Rea
   const add = (type: string, key: string): void => {
     keys.set(type, (keys.get(type) ?? new Set()).add(key));
   };
-  for (const { type, id } of all) {
+  for (const { type, id, outputs } of all) {
     if (id === "") continue;
     for (const key of keysOf(type, id)) add(type, key);
+    // Those that it has by a migration of the state may have no tag of it yet.
+    if (type === "Fleet")
+      for (const machine of machinesOf(outputs)) add("Machine", `${id.split("/")[0] ?? ""}/${machine}`);
     if (type === "AcmeCertificate" || type === "CustomCertificate") add("Hostname", id);
   }
   for (const key of secretsHeld(all).names) add("Secret", key);

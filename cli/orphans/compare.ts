@@ -278,6 +278,6 @@ async function missingAmong(
     const now = keysIn(await kind.objects(newPass(api), holder));
     return lacking.filter(({ id }) => lacks(now, id));
   }
-  const found = await Promise.all(lacking.map(({ id }) => exists(api, kind.id.parse(id))));
+  const found = await Promise.all(lacking.map(({ id, outputs }) => exists(api, kind.id.parse(id), outputs)));
   return lacking.filter((_, i) => found[i] !== true);
 }

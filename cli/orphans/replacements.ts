@@ -4,13 +4,8 @@ import { MachinesError } from "../../provider/client/errors.ts";
 import { CONTEXT, contextOf, kindOf, type Resource, type Values } from "../../provider/core/resource.ts";
 import { same } from "../../provider/core/values.ts";
 import { resources as types } from "../../provider/registry.ts";
+import { withNeeds, type DeploymentEntry } from "../entries.ts";
 import { heldIn, isSealed, listIn, type StateResource } from "../stackState.ts";
-
-/** The relevant part of a resource in a deployment. */
-export interface DeploymentEntry extends Values {
-  readonly urn: string;
-  readonly id?: string;
-}
 
 /** An original with a pending deletion, and its replacement. */
 export interface Replacement {
@@ -152,40 +147,6 @@ function withOriginalFirst(
   const before = list.slice(0, at);
   const moved = withNeeds(entry, before, list.slice(at));
   return [...before, ...moved, ...list.slice(at).filter((other) => !moved.includes(other))];
-}
-
-/** An entry, preceded by its dependencies that `before` does not have. */
-function withNeeds(
-  entry: DeploymentEntry,
-  before: readonly DeploymentEntry[],
-  rest: readonly DeploymentEntry[],
-): DeploymentEntry[] {
-  const needed = new Set<DeploymentEntry>([entry]);
-  const add = (one: DeploymentEntry): void => {
-    for (const has of needsOf(one)) {
-      if (before.some(has)) continue;
-      const found = rest.find(has);
-      if (!found || needed.has(found)) continue;
-      needed.add(found);
-      add(found);
-    }
-  };
-  add(entry);
-  return rest.filter((one) => needed.has(one));
-}
-
-/** The dependencies of a resource, each as a predicate: its provider by URN and id, everything else by URN. */
-function needsOf(entry: DeploymentEntry): ((other: DeploymentEntry) => boolean)[] {
-  const { provider, parent, dependencies, propertyDependencies, deletedWith, replaceWith } = entry;
-  const lists = isObject(propertyDependencies) ? Object.values(propertyDependencies) : [];
-  const urns = [parent, deletedWith, dependencies, replaceWith, lists]
-    .flat(3)
-    .filter((urn) => typeof urn === "string" && urn !== "");
-  const from =
-    typeof provider === "string" && provider !== ""
-      ? [(other: DeploymentEntry) => `${other.urn}::${other.id ?? ""}` === provider]
-      : [];
-  return [...from, ...urns.map((urn) => (other: DeploymentEntry) => other.urn === urn)];
 }
 
 /** As its resource's current object: no replacement or deletion is pending. */

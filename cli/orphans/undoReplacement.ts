@@ -1,25 +1,18 @@
 // `pulumi-machines undo-replacement`: makes an original that still exists the resource's current object again. It changes
 // only the state; the next `pulumi up` deletes the replacement.
-import { rmSync, writeFileSync } from "node:fs";
 import { orUndefined } from "../../provider/client/existence.ts";
 import type { Api } from "../../provider/client/api.ts";
-import { MachinesError, messageOf } from "../../provider/client/errors.ts";
+import { MachinesError } from "../../provider/client/errors.ts";
 import { clientOf } from "../targets.ts";
-import { exportStack, pulumi, stackConfig } from "../pulumi.ts";
-import {
-  changedBack,
-  chosen,
-  createdIn,
-  replacementsIn,
-  undone,
-  type DeploymentEntry,
-  type Replacement,
-} from "./replacements.ts";
-import { deploymentIn, heldIn, idsOfState, listIn, readState, type StackState } from "../stackState.ts";
+import { exportStack, stackConfig } from "../pulumi.ts";
+import { changedBack, chosen, createdIn, replacementsIn, undone, type Replacement } from "./replacements.ts";
+import type { DeploymentEntry } from "../entries.ts";
+import { deploymentIn, heldIn, idsOfState, readState, type StackState } from "../stackState.ts";
 import { heldKeys } from "../stateIds.ts";
 import { readOtherStacks, stackText, type OtherStacks } from "./otherStacks.ts";
 import { doubtAbout, proofFacts, type ProofFacts } from "./proof.ts";
-import { agreed, requireInteractiveTerminal, typed, untilItEnds, type Asking, type Streams } from "../terminal.ts";
+import { agreed, requireInteractiveTerminal, typed, type Asking, type Streams } from "../terminal.ts";
+import { writeState } from "../writtenState.ts";
 import { processJournal } from "../../provider/core/journal.ts";
 import { Run } from "../../provider/core/run/run.ts";
 
@@ -185,48 +178,19 @@ async function isThere(api: Api, { resource, original }: Replacement, warn: Stre
 }
 
 /** Writes the state, unless another client changed it meanwhile. Returns the file with the previous state. */
-async function write(
+function write(
   text: string,
-  { stack = "stack" }: StackState,
+  { stack }: StackState,
   undoing: readonly Replacement[],
   options: UndoOptions,
 ): Promise<string> {
-  const entries = (of: string): string => JSON.stringify(listIn(deploymentIn(of, source), "resources"));
-  if (entries(await exportStack(options.stack)) !== entries(text))
-    throw new MachinesError(
-      "refused",
-      `the state of ${stack} has changed since it was read: another run is at work. Nothing has changed here; run this again`,
-    );
-  const exported = JSON.parse(text) as { readonly deployment: { readonly resources: readonly DeploymentEntry[] } };
-  const { deployment } = exported;
+  const { resources, ...others } = deploymentIn(text, source) as { readonly resources: readonly DeploymentEntry[] };
   // The ids of the new text, not of the one that was read.
   const fresh = new Set(undoing.map(({ original: { urn, id } }) => `${urn}#${id}`));
-  const found = replacementsIn(deployment).filter(({ original: { urn, id } }) => fresh.has(`${urn}#${id}`));
-  const next = { ...exported, deployment: { ...deployment, resources: undone(deployment.resources, found) } };
-  const copy = copyOf(text, stack);
-  try {
-    await untilItEnds(() => pulumi(["stack", "import"], options.stack, JSON.stringify(next)));
-  } catch (error) {
-    rmSync(copy, { force: true });
-    throw new MachinesError("refused", `${messageOf(error)}\nNothing has changed.`, { cause: error });
-  }
-  return copy;
-}
-
-/** Saves the previous state in a file for only the user: its secrets are encrypted, names and ids are not. */
-function copyOf(text: string, stack: string): string {
-  const time = new Date().toISOString().replace(/\.\d+/, "").replaceAll(/[-:]/g, "");
-  const file = `${stack}-before-undo-${time}.json`;
-  try {
-    writeFileSync(file, text, { flag: "wx", mode: 0o600 });
-  } catch (error) {
-    throw new MachinesError(
-      "invalid-input",
-      `the copy of the state, ${file}, cannot be written: ${messageOf(error)}. Nothing has changed`,
-      { cause: error },
-    );
-  }
-  return file;
+  const found = replacementsIn({ ...others, resources }).filter(({ original: { urn, id } }) =>
+    fresh.has(`${urn}#${id}`),
+  );
+  return writeState(text, undone(resources, found), { stack, given: options.stack, before: "undo" });
 }
 
 const idsOf = ({ others }: Replacement): string[] => others.flatMap(({ id }) => (id ? [id] : []));

@@ -33,8 +33,12 @@ export const newPass = (api: Api): Pass => ({ api, answers: new Memo() });
 export interface Listing {
   /** The objects in an App or a cluster. For a type that is an App or a cluster itself: the one of this name. */
   readonly objects: (pass: Pass, place: string) => Promise<readonly ListedObject[]>;
-  /** Whether an object exists, if a list cannot show it. */
-  readonly exists?: (api: Api, parts: Readonly<Record<string, string>>) => Promise<boolean>;
+  /** Whether an object exists, if a list cannot show it. `state`: what a state has of it. */
+  readonly exists?: (
+    api: Api,
+    parts: Readonly<Record<string, string>>,
+    state?: Readonly<Record<string, unknown>>,
+  ) => Promise<boolean>;
   /** The operation that shows one object, or the list that contains it. */
   readonly shownBy: OperationId;
   /** The operation that deletes one object; undefined if there is none. */

@@ -3,12 +3,15 @@ import { exitSince } from "../client/events.ts";
 import { equal } from "../core/values.ts";
 import type { Config } from "../machines/settings.ts";
 import type { FleetInputs } from "./inputs.ts";
-import { differencesOf, lacksMemoryLimit, templateIn, type Found } from "./members.ts";
+import { differencesOf, isUntagged, lacksMemoryLimit, templateIn, type Found } from "./members.ts";
 import { regionsOf } from "./placement.ts";
 import type { StandbyStep } from "./standbys.ts";
 
 /** The beginning of an entry of `drift` that is about the number of Machines in a region. */
 const ofCounts = "Machines in ";
+
+/** The end of an entry of `drift` about a Machine that the fleet knows by its id alone. */
+export const noTag = "has no tag of the fleet; the update sets it without a restart";
 
 /** What others have changed, in a few words each. */
 export function driftOf(
@@ -32,6 +35,7 @@ export function driftOf(
         `${name} (${machine.id}): config.${differencesOf(machine, config, wanted.volume !== undefined).join(", config.")} differs`,
       ];
     const isUnlimited = lacksMemoryLimit(machine, wanted.memoryLimitMb);
+    if (isUntagged(machine) && template === "metadata" && !isUnlimited) return [`${name} (${machine.id}): ${noTag}`];
     if (template === "metadata")
       return [`${name} (${machine.id}): ${isUnlimited ? "memoryLimitMb" : "config.metadata"} differs`];
     if (isReady) return [];

@@ -28,7 +28,7 @@ import {
 } from "./members.ts";
 import { regionsOf, totalOf } from "./placement.ts";
 import { machinesProblem, plannedSteps, previewRollout, previewViews, volumesProblem } from "./preview.ts";
-import { keyOf, knowVolumes, roll, servingIds, toLive } from "./roll.ts";
+import { keyOf, knowVolumes, machinesOf, roll, servingIds, toLive } from "./roll.ts";
 import { destroyAll } from "./rollout.ts";
 import { planStandbys } from "./standbys.ts";
 import { validate } from "./validation.ts";
@@ -63,8 +63,8 @@ export const fleet = defineResource({
         metadata: config?.metadata,
       }));
     },
-    exists: async (api, { app = "", name = "" }) =>
-      (await fleetMachines(api, { app, name, machines: new Set() })).length > 0,
+    exists: async (api, { app = "", name = "" }, state = {}) =>
+      (await fleetMachines(api, { app, name, machines: machinesOf(state) })).length > 0,
     shownBy: "machines.list",
     deletedBy: "machines.destroy",
     isTagged: true,

@@ -187,8 +187,7 @@ export const phaseOf = (machine: Machine): Phase | "lost" => (isLost(machine) ? 
 /** Makes Machines of the App members. Their configuration is compared with the template afterwards. */
 export async function adopt(call: Call, fleet: FleetKey, ids: readonly string[]): Promise<void> {
   for (const id of ids) {
-    const key = { appName: fleet.app, machineId: bareId(id) };
-    const machine = await call.api.machines.get(key);
+    const machine = await call.api.machines.get({ appName: fleet.app, machineId: bareId(id) });
     const of = fleetOf(machine);
     fleet.machines.add(machine.id);
     if (of === fleet.name) continue;
@@ -197,9 +196,35 @@ export async function adopt(call: Call, fleet: FleetKey, ids: readonly string[])
         "refused",
         `adopt: Machine ${fleet.app}/${machine.id} belongs to the fleet ${of ?? "of no region"}`,
       );
-    const tags = { [fleetTag]: fleet.name, [regionTag]: machine.region, [phaseTag]: "serving" };
-    await call.api.machines.patchMetadata({ ...key, body: { metadata: tags } });
+    await tag(call, fleet, machine, undefined);
   }
+}
+
+/** Whether a Machine has no tag of a fleet, and its host can be reached: a fleet that has it knows it by its id alone. */
+export const isUntagged = (machine: Machine): boolean => !isLost(machine) && fleetOf(machine) === undefined;
+
+/**
+ * Tags the Machines that the fleet knows by their ids alone, because the state came to have them by a migration
+ * (docs/migrations.md), or because others removed the tags.
+ * @param minSecretsVersion the version of the secrets that they all have, if that is known
+ */
+export async function tagKnown(
+  call: Call,
+  fleet: FleetKey,
+  machines: readonly Machine[],
+  minSecretsVersion: number | undefined,
+): Promise<void> {
+  for (const machine of machines) if (isUntagged(machine)) await tag(call, fleet, machine, minSecretsVersion);
+}
+
+/** Gives a Machine the tags of a member that serves. It is not restarted. */
+async function tag(call: Call, fleet: FleetKey, machine: Machine, minSecretsVersion: number | undefined) {
+  const tags = {
+    ...{ [fleetTag]: fleet.name, [regionTag]: machine.region ?? "", [phaseTag]: "serving" },
+    ...(minSecretsVersion === undefined ? {} : { [secretsTag]: String(minSecretsVersion) }),
+  };
+  const key = { appName: fleet.app, machineId: machine.id };
+  await call.api.machines.patchMetadata({ ...key, body: { metadata: tags } });
 }
 
 /** The configuration of one member: the template's, with the fleet's tags. */
@@ -276,7 +301,9 @@ function movesTo(machine: Machine, fleet: string): Member["movesTo"] {
 function templateOf(machine: Machine, wanted: Config, before: Config | undefined): Member["template"] {
   const live = ownConfig(machine, wanted, before);
   const secrets = (config: Config): string | undefined => config.metadata?.[secretsTag];
-  if (!sameVersion(live, wanted) || secrets(live) !== secrets(wanted)) return "outdated";
+  // Without tags, nothing shows which secrets it has. The next update tags it first.
+  const hasOtherSecrets = !isUntagged(machine) && secrets(live) !== secrets(wanted);
+  if (!sameVersion(live, wanted) || hasOtherSecrets) return "outdated";
   return sameMetadata(live, wanted) ? "current" : "metadata";
 }
 

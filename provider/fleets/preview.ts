@@ -10,7 +10,18 @@ import { ownerTag } from "../machines/create.ts";
 import { gateOf } from "./gate.ts";
 import { wantedOf, type FleetInputs } from "./inputs.ts";
 import { fleetOf } from "../machines/live.ts";
-import { membersOf, noConfig, sightOf, unproven, unprovenProblem, type FleetKey, type Found } from "./members.ts";
+import { sameVersion } from "../machines/settings.ts";
+import {
+  isUntagged,
+  membersOf,
+  noConfig,
+  sightOf,
+  templateIn,
+  unproven,
+  unprovenProblem,
+  type FleetKey,
+  type Found,
+} from "./members.ts";
 import { describe } from "./messages.ts";
 import { totalOf } from "./placement.ts";
 import { planAll, promised, type Step } from "./planner.ts";
@@ -37,12 +48,29 @@ const machinesIn = (api: Api, app: string): Promise<readonly Machine[]> =>
     throw error;
   });
 
-/** A fleet as a preview knows it: without the ids in its state. So those that are named like it count for it there. */
-function keyFor(app: string, name: string, machines: readonly Machine[], run: PreviewRun): FleetKey {
+/**
+ * A fleet as a preview knows it: without the ids in its state. So those that are named like it count for it there, and those without
+ * tags that have the configuration of its state.
+ */
+function keyFor(
+  app: string,
+  name: string,
+  machines: readonly Machine[],
+  run: PreviewRun,
+  before: Partial<FleetInputs>,
+): FleetKey {
   const [stack = ""] = run.stateIds.all;
   const key = { app, name, owner: undefined, stack, stacks: run.stateIds.all, volumes: new Set<string>() };
   const perhaps = unproven(machines, { name, machines: new Set() });
-  return { ...key, machines: new Set(perhaps.map(({ id }) => id)) };
+  const { config, volume } = before;
+  const untagged = machines.filter(
+    (one) =>
+      config !== undefined &&
+      isUntagged(one) &&
+      !run.program.isInState(one.config?.metadata?.[ownerTag]) &&
+      sameVersion(templateIn(one, config, volume !== undefined), config),
+  );
+  return { ...key, machines: new Set([...perhaps, ...untagged].map(({ id }) => id)) };
 }
 
 /** The name of a fleet. A program does not know a generated one before the fleet exists. */
@@ -64,14 +92,14 @@ async function situationOf(
   const all = known ?? (await machinesIn(api, app));
   const name = nameIn(inputs, all, owner);
   if (name === undefined) return undefined;
-  const key = keyFor(app, name, all, run);
+  const before = run.program.inputsInState(owner) as Partial<FleetInputs>;
+  const key = keyFor(app, name, all, run, before);
   const { machines, taken } = sightOf(all, key);
   // In a program, a list of versions may be given.
   const { minSecretsVersion: version } = inputs;
   const minSecretsVersion = Array.isArray(version) ? (greatestOf(version) as number | undefined) : version;
   const template = { ...inputs, minSecretsVersion };
   const members = membersOf(machines, key, template, undefined);
-  const before = run.program.inputsInState(owner) as Partial<FleetInputs>;
   const wanted = wantedOf(inputs, gateOf({ ...before, rollout: "canary" }, template) !== "closed");
   const volumes = inputs.volume ? await volumesIn(api, app).catch(noneWithoutApp) : [];
   const waves = planAll({ wanted, members, fleet: name, used: machinesOf(volumes), taken });

@@ -7,7 +7,7 @@ import type { Call } from "../core/resource.ts";
 import { MachinesError } from "../client/errors.ts";
 import type { Config } from "../machines/settings.ts";
 import { committedOf, gateOf, type Past } from "./gate.ts";
-import { adopt, fleetMachines, membersOf, phaseOf, type FleetKey, type Rollout } from "./members.ts";
+import { adopt, fleetMachines, membersOf, phaseOf, tagKnown, type FleetKey, type Rollout } from "./members.ts";
 import { notRolledBack, rolledBack, RolloutFailure, waitingText } from "./messages.ts";
 import { Report } from "./report.ts";
 import { rollOut } from "./rollout.ts";
@@ -21,6 +21,10 @@ type State = Omit<Past, "machines"> & {
   readonly volumes?: readonly string[] | undefined;
 };
 
+/** The ids of the Machines that a state has. */
+export const machinesOf = (state: Pick<State, "machines" | "otherMachines">): Set<string> =>
+  new Set([...(state.machines ?? []).map(({ id }) => id), ...(state.otherMachines ?? [])].map(bareId));
+
 /** A fleet, with what its state knows to be its own (R18). */
 export function keyOf(
   call: Pick<Call, "run">,
@@ -28,12 +32,12 @@ export function keyOf(
   owner: string | undefined,
   state: State = {},
 ): FleetKey {
-  const { machines = [], otherMachines = [], volumes = [] } = state;
+  const { volumes = [] } = state;
   return {
     ...{ app: id.app, name: id.name, owner },
     stack: call.run.stateIds.own,
     stacks: call.run.stateIds.all,
-    machines: new Set([...machines.map((machine) => bareId(machine.id)), ...otherMachines.map(bareId)]),
+    machines: machinesOf(state),
     volumes: new Set(volumes.map(bareId)),
   };
 }
@@ -86,7 +90,19 @@ export async function roll(rollout: Omit<Rollout, "committed" | "isPromoted" | "
   const gate = gateOf(old, wanted);
   const whole: Rollout = { ...rollout, before: old?.config, committed, isPromoted: gate !== "closed" };
   const live = (machines: readonly Machine[]) => toLive(fleet, wanted.volume !== undefined, machines);
-  if (old) await knowVolumes(call.api, fleet, old, await fleetMachines(call.api, fleet));
+  if (old) {
+    const known = await fleetMachines(call.api, fleet);
+    await knowVolumes(call.api, fleet, old, known);
+    const serving = new Set(old.machines?.map(({ id }) => bareId(id)));
+    // After a rollout that did not end, not all of them have the secrets of the state.
+    const version = old.rollout === "complete" ? old.minSecretsVersion : undefined;
+    await tagKnown(
+      call,
+      fleet,
+      known.filter(({ id }) => serving.has(id)),
+      version,
+    );
+  }
   await adopt(call, fleet, wanted.adopt ?? []);
   const report = new Report(whole);
   const outcome = await rollOut(whole, () => report.goesOn(false)).catch(async (error: unknown) => {

@@ -1,7 +1,8 @@
 // Undoing a replacement in a state: the result is always a state that the engine accepts.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { changedBack, chosen, replacementsIn, undone, type DeploymentEntry } from "../../cli/orphans/replacements.ts";
+import type { DeploymentEntry } from "../../cli/entries.ts";
+import { changedBack, chosen, replacementsIn, undone } from "../../cli/orphans/replacements.ts";
 import { contextOf, type Values } from "../../provider/core/resource.ts";
 import { sealed, shapes, urnOf, type Shape } from "./exports.ts";
 

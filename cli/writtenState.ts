@@ -1,0 +1,68 @@
+// Writes a changed state into a stack, and saves the previous one.
+import { rmSync, writeFileSync } from "node:fs";
+import { MachinesError, messageOf } from "../provider/client/errors.ts";
+import type { Values } from "../provider/core/resource.ts";
+import { exportStack, pulumi } from "./pulumi.ts";
+import { deploymentIn, listIn } from "./stackState.ts";
+import { untilItEnds } from "./terminal.ts";
+
+const source = "the output of `pulumi stack export`";
+
+/** The stack whose state is written, and why. */
+export interface Writing {
+  /** Name of the stack. */
+  readonly stack: string | undefined;
+  /** The stack that the user named; undefined for the selected one. */
+  readonly given: string | undefined;
+  /** What is done, as a part of the file's name. */
+  readonly before: string;
+}
+
+/**
+ * Writes other resources into the state, unless another client has changed it since it was read. Returns the file with the previous
+ * state.
+ * @param text the export of the state that was read, with its secrets sealed
+ * @throws MachinesError `refused` if the state has changed, or the CLI refuses the new one; nothing has changed then
+ */
+export async function writeState(
+  text: string,
+  resources: readonly Values[],
+  { stack = "stack", given, before }: Writing,
+): Promise<string> {
+  const entries = (of: string): string => JSON.stringify(listIn(deploymentIn(of, source), "resources"));
+  if (entries(await exportStack(given)) !== entries(text))
+    throw new MachinesError(
+      "refused",
+      `the state of ${stack} has changed since it was read: another run is at work. Nothing has changed here; run this again`,
+    );
+  const exported = JSON.parse(text) as { readonly deployment: Values };
+  const next = { ...exported, deployment: { ...exported.deployment, resources } };
+  const copy = copyOf(text, stack, before);
+  try {
+    await importState(JSON.stringify(next), given);
+  } catch (error) {
+    rmSync(copy, { force: true });
+    throw new MachinesError("refused", `${messageOf(error)}\nNothing has changed.`, { cause: error });
+  }
+  return copy;
+}
+
+/** Makes a text the state of a stack. An interrupt does not stop it half-way. */
+export const importState = (text: string, stack: string | undefined): Promise<string> =>
+  untilItEnds(() => pulumi(["stack", "import"], stack, text));
+
+/** Saves the previous state in a file for only the user: its secrets are encrypted, names and ids are not. */
+function copyOf(text: string, stack: string, before: string): string {
+  const time = new Date().toISOString().replace(/\.\d+/, "").replaceAll(/[-:]/g, "");
+  const file = `${stack}-before-${before}-${time}.json`;
+  try {
+    writeFileSync(file, text, { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    throw new MachinesError(
+      "invalid-input",
+      `the copy of the state, ${file}, cannot be written: ${messageOf(error)}. Nothing has changed`,
+      { cause: error },
+    );
+  }
+  return file;
+}
