@@ -129,8 +129,7 @@ async function outputsNow(migration: Migration, call: Call): Promise<Values> {
 
 /** Whether a value that the state has was changed by others: a read leaves it out then. */
 const lacks = ({ values }: Values, open: Values): boolean =>
-  open["values"] !== undefined &&
-  Object.keys((values ?? {}) as object).length < Object.keys(open["values"] as object).length;
+  open["values"] !== undefined && Object.keys(values ?? {}).length < Object.keys(open["values"] as object).length;
 
 /** What a fleet has of the Machines' states. */
 const fleetOf = (sources: Migration["sources"]): Values => ({

@@ -2,7 +2,6 @@
 // only the state; the next `pulumi up` deletes the replacement.
 import { orUndefined } from "../../provider/client/existence.ts";
 import type { Api } from "../../provider/client/api.ts";
-import { MachinesError } from "../../provider/client/errors.ts";
 import { clientOf } from "../targets.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
 import { changedBack, chosen, createdIn, replacementsIn, undone, type Replacement } from "./replacements.ts";

@@ -5,24 +5,7 @@ import type { DeploymentEntry } from "../../cli/entries.ts";
 import { changedBack, chosen, replacementsIn, undone } from "../../cli/orphans/replacements.ts";
 import { contextOf, type Values } from "../../provider/core/resource.ts";
 import { sealed, shapes, urnOf, type Shape } from "./exports.ts";
-
-/** Why the engine would refuse a list of resources (`VerifyIntegrity`), or undefined if it accepts the list. */
-function problemsOf(entries: readonly DeploymentEntry[]): string[] {
-  const seen = new Set<string>();
-  const own = new Set<string>();
-  return entries.flatMap((entry) => {
-    const { urn, id, provider, parent, dependencies, propertyDependencies, deletedWith, replaceWith } = entry;
-    const lists = [dependencies, replaceWith, Object.values(propertyDependencies ?? {})].flat(2);
-    const needs = [provider, parent, deletedWith, ...lists].filter((need) => need !== undefined && need !== "");
-    const missing = needs
-      .filter((need) => !seen.has(String(need)))
-      .map((need) => `${urn} comes before ${String(need)}`);
-    const twice = entry["delete"] !== true && own.has(urn) ? [`${urn} is there twice`] : [];
-    seen.add(urn).add(`${urn}::${String(id)}`);
-    if (entry["delete"] !== true) own.add(urn);
-    return [...missing, ...twice];
-  });
-}
+import { problemsOf } from "./integrity.ts";
 
 const namesOf = (entries: readonly DeploymentEntry[]): string[] => entries.map(({ urn, id }) => `${urn}#${String(id)}`);
 

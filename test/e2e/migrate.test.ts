@@ -153,3 +153,44 @@ describe.each(bindings)(
     });
   },
 );
+
+describe("the engine's own state migrations", () => {
+  let service: TestService;
+  let stack: Stack;
+
+  beforeAll(async () => {
+    service = await startService();
+    stack = new Stack(inject("installed"), "engine", "pulumi-machines-plugin");
+    stack.program(
+      within("", "new machines.Secret('token', { app: app.id, name: 'TOKEN', value: 'x' }, { parent: tier });"),
+    );
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    await stack.up();
+  });
+  afterAll(() => service.close());
+
+  /** A component whose children a migration rewrites. */
+  const within = (options: string, children: string): string => `
+import * as pulumi from "@pulumi/pulumi";
+import * as machines from "pulumi-machines";
+const app = new machines.App("shop", { name: "engine-shop" });
+const tier = new pulumi.ComponentResource("shop:index:Tier", "tier", {}, { ${options} });
+${children}
+`;
+
+  test("cannot make a Secret part of an AppSecrets, because it would get another id", async () => {
+    const migration = `stateMigrations: [({ oldState }) => {
+      const [root, secret] = oldState;
+      if (secret === undefined || !secret.type.endsWith(":Secret")) return undefined;
+      const urn = secret.urn.replace(":Secret::token", ":AppSecrets::all");
+      const all = { ...secret, urn, type: secret.type.replace("Secret", "AppSecrets"), id: "engine-shop", inputs: { app: "engine-shop" } };
+      return { newState: [root, all], successors: { [secret.urn]: urn } };
+    }]`;
+    stack.program(
+      within(migration, "new machines.AppSecrets('all', { app: app.id, values: { TOKEN: 'x' } }, { parent: tier });"),
+    );
+    expect(await stack.fails("preview")).toMatch(
+      /does not support state migrations|changes the physical ID of managed custom resource .* from "engine-shop\/TOKEN" to "engine-shop" .* must preserve managed resource identity/s,
+    );
+  });
+});

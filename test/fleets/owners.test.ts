@@ -1,5 +1,6 @@
 // Machines and volumes of others with the names of a fleet's, and hosts that cannot be reached (F54, R18).
 import { describe, expect, test } from "vitest";
+import { noTag } from "../../provider/fleets/drift.ts";
 import { importResource, refresh } from "../support/modelEngine.ts";
 import { emptyStack } from "../support/modelStack.ts";
 import { withSimulation, type Simulation } from "../support/simulation.ts";
@@ -91,6 +92,31 @@ test("F54: the ids in the state keep a Machine whose host cannot be reached the 
     lose(simulation, [shop.machines()[0]?.id ?? ""]);
     await shop.succeed(undefined);
     expect(names()).toEqual([]);
+  });
+});
+
+test("Machines that the state has, and that have no tags, get them without a restart, and count as the fleet's", async () => {
+  await withSimulation("untagged", async (simulation) => {
+    const shop = new Shop(simulation);
+    const fleet = (tag: string) => shop.fleet(tag, { minSecretsVersion: 0 });
+    await shop.succeed(fleet("1"));
+    const before = shop.machines();
+    const path = (id: string): string => `/v1/apps/shop/machines/${id}/metadata`;
+    for (const { id } of before)
+      for (const key of Object.keys(await shop.send<object>("GET", path(id))))
+        await shop.send("DELETE", `${path(id)}/${key}`);
+    // Another computer sees only the state.
+    simulation.moveAway();
+    await refresh(shop.stack, simulation.start());
+    expect(shop.state["drift"]).toEqual(before.map(({ name, id }) => `${name} (${id}): ${noTag}`));
+    await shop.succeed(fleet("1"));
+    expect(shop.machines()).toEqual(before);
+    for (const { id } of before)
+      expect(await shop.send("GET", path(id))).toMatchObject({ "pulumi-fleet": "web", "pulumi-fleet-secrets": "0" });
+    await refresh(shop.stack, simulation.start());
+    expect(shop.state["drift"]).toEqual([]);
+    await shop.succeed(fleet("2"));
+    expect(shop.machines().map(({ id, tag }) => [id, tag])).toEqual(before.map(({ id }) => [id, "2"]));
   });
 });
 

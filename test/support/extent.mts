@@ -22,7 +22,7 @@ const onlyInAll: readonly string[] = [
     "e2e/{automation,canary,configuration,consoleCode,conversion,database,drift,engineOptions,faults,functions,hooks,importFrom}",
   ],
   ...[
-    "e2e/{interrupted,interruptions,keepsRunning,killedSteps,local,members,organization,packageAdd,plugin,promotionBack,promotionWorkflows}",
+    "e2e/{interrupted,interruptions,keepsRunning,killedSteps,local,members,migrate,organization,packageAdd,plugin,promotionBack,promotionWorkflows}",
   ],
   ...[
     "e2e/{refreshBeforeUpdate,release,releaseFiles,releaseLanguages,repairs,replaced,together,tracing,undoReplacement}",
