@@ -72,41 +72,92 @@ const imageOf = ({ image_ref }: MachineRow): ResolvedImage => JSON.parse(image_r
 /** The metadata by which the provider recognizes the Machines of a fleet: its name. */
 const fleetTag = "pulumi-fleet";
 
-/** A Machine as the runtime sees it. Expensive members are computed on access. */
-export function subjectOf(context: Context, machine: MachineRow): Subject {
-  const { id, app: appId, name, region, version, private_ip, state, cordoned, memory_limit_mb } = machine;
-  let config: MachineConfig | undefined;
-  return {
-    ...{ id, appId, name, region, version, state },
-    get start() {
-      const sql = "SELECT max(id) AS id FROM events WHERE machine = ? AND status = 'starting' AND moved = 1";
-      return context.store.get<{ id: string | null }>(sql, id)?.id ?? "";
-    },
-    isCordoned: cordoned === 1,
-    privateIp: private_ip,
-    memoryLimitMb: memory_limit_mb ?? undefined,
-    get fleet() {
-      const tags = machine.metadata === null ? {} : (JSON.parse(machine.metadata) as Readonly<Record<string, string>>);
-      return tags[fleetTag];
-    },
-    get network() {
-      return networkOf(context, machine.app);
-    },
-    get repository() {
-      return `${imageOf(machine).registry}/${imageOf(machine).repository}`;
-    },
-    get digest() {
-      return imageOf(machine).digest ?? "";
-    },
-    get app() {
-      return appName(context, machine.app) ?? "";
-    },
-    get config() {
-      return (config ??= configOf(context, machine));
-    },
-    secrets: () => secretsOf(context, machine),
-  };
+/** A Machine as the runtime sees it. Expensive members are computed on access. Getters of an object would be made for each one. */
+class MachineSubject implements Subject {
+  readonly #context: Context;
+  readonly #machine: MachineRow;
+  #config: MachineConfig | undefined;
+
+  constructor(context: Context, machine: MachineRow) {
+    this.#context = context;
+    this.#machine = machine;
+  }
+
+  get id() {
+    return this.#machine.id;
+  }
+
+  get appId() {
+    return this.#machine.app;
+  }
+
+  get name() {
+    return this.#machine.name;
+  }
+
+  get region() {
+    return this.#machine.region;
+  }
+
+  get version() {
+    return this.#machine.version;
+  }
+
+  get state() {
+    return this.#machine.state;
+  }
+
+  get start() {
+    const sql = "SELECT max(id) AS id FROM events WHERE machine = ? AND status = 'starting' AND moved = 1";
+    return this.#context.store.get<{ id: string | null }>(sql, this.id)?.id ?? "";
+  }
+
+  get isCordoned() {
+    return this.#machine.cordoned === 1;
+  }
+
+  get privateIp() {
+    return this.#machine.private_ip;
+  }
+
+  get memoryLimitMb() {
+    return this.#machine.memory_limit_mb ?? undefined;
+  }
+
+  get fleet() {
+    const { metadata } = this.#machine;
+    const tags = metadata === null ? {} : (JSON.parse(metadata) as Readonly<Record<string, string>>);
+    return tags[fleetTag];
+  }
+
+  get network() {
+    return networkOf(this.#context, this.appId);
+  }
+
+  get repository() {
+    const { registry, repository } = imageOf(this.#machine);
+    return `${registry}/${repository}`;
+  }
+
+  get digest() {
+    return imageOf(this.#machine).digest ?? "";
+  }
+
+  get app() {
+    return appName(this.#context, this.appId) ?? "";
+  }
+
+  get config() {
+    return (this.#config ??= configOf(this.#context, this.#machine));
+  }
+
+  get secrets() {
+    return () => secretsOf(this.#context, this.#machine);
+  }
 }
+
+/** A Machine as the runtime sees it. */
+export const subjectOf = (context: Context, machine: MachineRow): Subject => new MachineSubject(context, machine);
 
 /** Changes a Machine's row and its `updated_at`. */
 export function changeMachine(context: Context, machine: MachineRow, changes: MachineChanges): MachineRow {
