@@ -28,12 +28,12 @@ const mostPlaces = 10_000;
 function placeOf(context: Context, app: string): Place | undefined {
   let known = places.get(context);
   if (!known || known.size > mostPlaces) places.set(context, (known = new Map()));
-  const found =
-    known.get(app) ??
-    context.store.get<Place>(
-      "SELECT o.slug AS org, a.name AS app FROM apps a JOIN orgs o ON o.id = a.org WHERE a.id = ?",
-      app,
-    );
+  const before = known.get(app);
+  if (before) return before;
+  const found = context.store.get<Place>(
+    "SELECT o.slug AS org, a.name AS app FROM apps a JOIN orgs o ON o.id = a.org WHERE a.id = ?",
+    app,
+  );
   if (!found) return undefined;
   // The name of an App that is being removed has a suffix (removal.ts).
   const place = { org: found.org, app: found.app.split("/", 1)[0] ?? "" };

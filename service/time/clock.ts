@@ -248,5 +248,12 @@ export class MovableClock implements Clock {
 /** The last millisecond that has a date. */
 export const latestTime = 8.64e15;
 
+/** The latest time that was written: most answers have the same second more than once. */
+let written = { second: Number.NaN, text: "" };
+
 /** RFC 3339 with seconds, as the service writes every time (docs/interface.md#values-on-the-wire). */
-export const rfc3339 = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
+export function rfc3339(ms: number): string {
+  const second = Math.floor(ms / 1000);
+  if (second !== written.second) written = { second, text: `${new Date(ms).toISOString().slice(0, 19)}Z` };
+  return written.text;
+}

@@ -42,6 +42,8 @@ interface Timer {
   readonly kind: TimerKind;
   readonly subject: string;
   readonly data: string;
+  /** Made once, because each lookup by a new text would hash it again. */
+  readonly key: string;
 }
 
 // Number of timers that run in one transaction. Requests are served before the next ones run.
@@ -85,8 +87,9 @@ export class Timers {
     this.#clock = clock;
     this.#fire = fire;
     this.#failed = failed;
-    for (const timer of store.each<Timer>("SELECT id, due, kind, subject, data FROM timers")) {
-      this.#timers.set(keyOf(timer.subject, timer.kind), timer);
+    for (const row of store.each<Omit<Timer, "key">>("SELECT id, due, kind, subject, data FROM timers")) {
+      const timer = { ...row, key: keyOf(row.subject, row.kind) };
+      this.#timers.set(timer.key, timer);
       this.#queue.push(timer);
       this.#lastId = Math.max(this.#lastId, timer.id);
     }
@@ -95,8 +98,9 @@ export class Timers {
   /** Sets a timer; it replaces a timer of the same kind and subject. */
   after(ms: number, kind: TimerKind, subject: string, data = ""): void {
     const now = this.#clock.now();
-    const timer = { id: ++this.#lastId, due: Math.min(now + ms, latestTime), kind, subject, data };
-    this.#set(subject, kind, timer);
+    const key = keyOf(subject, kind);
+    const timer = { id: ++this.#lastId, due: Math.min(now + ms, latestTime), kind, subject, data, key };
+    this.#set(key, timer, timer);
     if (ms <= 0) this.#setOff.push(timer);
   }
 
@@ -108,8 +112,10 @@ export class Timers {
 
   /** Cancels timers of a subject: of these kinds, or all. */
   cancel(subject: string, ...kinds: TimerKind[]): void {
-    for (const kind of kinds.length > 0 ? kinds : timerKinds)
-      if (this.pending(subject, kind)) this.#set(subject, kind, undefined);
+    for (const kind of kinds.length > 0 ? kinds : timerKinds) {
+      const timer = this.#timers.get(keyOf(subject, kind));
+      if (timer) this.#set(timer.key, timer, undefined);
+    }
   }
 
   /** Whether such a timer is set. */
@@ -158,25 +164,26 @@ export class Timers {
     this.#setOff = [];
   }
 
-  #run({ kind, subject, data }: Timer): void {
-    this.#set(subject, kind, undefined);
+  #run(timer: Timer): void {
+    const { kind, subject, data, key } = timer;
+    this.#set(key, timer, undefined);
     this.#fire(kind, subject, data);
   }
 
   #runAlone(timer: Timer): void {
-    const { kind, subject } = timer;
+    const { kind, key } = timer;
     try {
       this.#store.attempt(() => this.#run(timer));
     } catch (error) {
       if (!this.#store.db.isTransaction) throw error;
       // A bug must not repeat at every commit, and the timer must not be lost.
-      this.#set(subject, kind, { ...timer, due: this.#clock.now() + failedMs });
+      this.#set(key, timer, { ...timer, due: this.#clock.now() + failedMs });
       this.#failed(error, kind);
     }
   }
 
   #isSet(timer: Timer): boolean {
-    return this.#timers.get(keyOf(timer.subject, timer.kind)) === timer;
+    return this.#timers.get(timer.key) === timer;
   }
 
   /** The next timer. */
@@ -188,8 +195,8 @@ export class Timers {
     return undefined;
   }
 
-  #set(subject: string, kind: TimerKind, timer: Timer | undefined): void {
-    const key = keyOf(subject, kind);
+  /** Sets the timer of a subject and kind, or none. */
+  #set(key: string, { subject, kind }: Pick<Timer, "subject" | "kind">, timer: Timer | undefined): void {
     const before = this.#timers.get(key);
     if (!this.#changed.has(key)) this.#changed.set(key, [subject, kind, before !== undefined]);
     this.#put(key, timer);
