@@ -245,7 +245,8 @@ export default defineConfig({
           execArgv,
           testTimeout: wholeRun,
           hookTimeout: wholeRun,
-          expect: { poll: { timeout: hang } },
+          // Several files wait for real servers at once.
+          expect: { poll: { timeout: wholeTest } },
         },
       },
       {

@@ -4,12 +4,12 @@ import { describe, expect, inject, test } from "vitest";
 import { storeOf } from "../../service/local/postgresBackup.ts";
 import { nameOf, operatorKinds, postgresLabels } from "../../service/runtime/cnpg/names.ts";
 import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
-import { images } from "../../tools/setup/kubernetesPostgres.mjs";
+import { catalogOf, images } from "../../tools/setup/kubernetesPostgres.mjs";
 import { command, folder } from "../service/command.ts";
 import { rowsOf } from "../service/postgres/servers.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { startS3 } from "../support/restic.ts";
-import { catalog, eventually, hasPostgres, onOperator, withOperator } from "./postgres.ts";
+import { eventually, hasPostgres, onOperator } from "./postgres.ts";
 
 type App = Awaited<ReturnType<typeof onOperator>>;
 
@@ -54,8 +54,6 @@ test("without the operator the service does not start, and says so in one senten
 });
 
 describe.runIf(hasPostgres)("clusters of the operator", () => {
-  withOperator();
-
   test("a cluster is a Cluster with a Pooler, and clients reach it by both; deletion leaves nothing", async () => {
     const app = await onOperator();
     const { ready } = await app.filled({ name: "shop" });
@@ -133,7 +131,7 @@ describe.runIf(hasPostgres)("clusters of the operator", () => {
   test("with object storage, backups are in it, and a cluster is restored to a time, also if its servers are lost", async ({
     skip,
   }) => {
-    const { services = "" } = inject("postgres")?.cluster ?? {};
+    const { services = "" } = inject("postgres") ?? {};
     // Pods reach this computer at the addresses of Services.
     const s3 = await startS3(`${services}.0.1`);
     if (!s3) return skip("no server with the interface of S3");
@@ -217,33 +215,25 @@ describe.runIf(hasPostgres)("clusters of the operator", () => {
   });
 
   test("a new minor version of the catalog is installed, and the rows remain", async () => {
-    const app = await onOperator();
+    // Clusters of other tests follow another catalog.
+    const own = "upgraded";
+    const app = await onOperator({}, { catalog: own });
+    const { custom } = app;
+    const [group = "", version = ""] = operatorKinds.cluster.apiVersion.split("/");
+    const plural = "clusterimagecatalogs";
+    await custom.createClusterCustomObject({ group, version, plural, body: catalogOf(own, images.postgres) });
+    afterThisTest(() => custom.deleteClusterCustomObject({ group, version, plural, name: own }));
     const ready = await app.cluster();
     const client = await app.connect(ready);
     await client.query("CREATE TABLE items AS SELECT 1 AS id");
-    const [group = "", version = ""] = operatorKinds.cluster.apiVersion.split("/");
+    const { spec } = catalogOf(own, images.nextPostgres);
     const merge = setHeaderOptions("Content-Type", PatchStrategy.MergePatch);
-    const offer = (image: string) =>
-      app.custom.patchClusterCustomObject(
-        {
-          group,
-          version,
-          plural: "clusterimagecatalogs",
-          name: catalog,
-          body: { spec: { images: [{ major: 17, image }] } },
-        },
-        merge,
+    await custom.patchClusterCustomObject({ group, version, plural, name: own, body: { spec } }, merge);
+    const imageOf = async () =>
+      (await app.pods()).flatMap(({ metadata, spec }) =>
+        metadata?.labels?.["cnpg.io/instanceName"] === undefined ? [] : (spec?.containers[0]?.image ?? []),
       );
-    try {
-      await offer(images.nextPostgres);
-      const imageOf = async () =>
-        (await app.pods()).flatMap(({ metadata, spec }) =>
-          metadata?.labels?.["cnpg.io/instanceName"] === undefined ? [] : (spec?.containers[0]?.image ?? []),
-        );
-      await expect.poll(imageOf).toEqual([images.nextPostgres]);
-      await eventually(async () => rowsOf(await app.connect(ready))).toBe(1);
-    } finally {
-      await offer(images.postgres);
-    }
+    await expect.poll(imageOf).toEqual([images.nextPostgres]);
+    await eventually(async () => rowsOf(await app.connect(ready))).toBe(1);
   });
 });

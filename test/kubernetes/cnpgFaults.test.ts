@@ -2,11 +2,9 @@
 import { describe, expect, inject, test } from "vitest";
 import { rowsOf } from "../service/postgres/servers.ts";
 import { faultyApi, targetOf, type Fault } from "./apiProxy.ts";
-import { hasPostgres, onOperator, withOperator } from "./postgres.ts";
+import { hasPostgres, onOperator } from "./postgres.ts";
 
 describe.runIf(hasPostgres)("clusters of the operator are made, copied and deleted", () => {
-  withOperator();
-
   test.each<{ readonly name: string; readonly treat: Fault }>([
     {
       name: "a third of the answers is lost",
@@ -21,7 +19,7 @@ describe.runIf(hasPostgres)("clusters of the operator are made, copied and delet
       treat: ({ isWatch }, random) => (!isWatch && random < 0.33 ? "throttle" : "pass"),
     },
   ])("while $name", async ({ treat }) => {
-    const target = targetOf(inject("postgres")?.cluster.kubeconfig ?? "");
+    const target = targetOf(inject("postgres")?.kubeconfig ?? "");
     const { kubeconfig, faults } = await faultyApi(target, treat);
     const app = await onOperator({}, {}, kubeconfig);
     faults.isOn = true;

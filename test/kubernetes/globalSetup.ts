@@ -7,21 +7,16 @@ import { controllerProgram } from "../../tools/setup/ingressController.mjs";
 import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
 import { diskPrograms, startDisks } from "../../tools/setup/kubernetesDisks.mjs";
 import { nodeProblem, nodePrograms } from "../../tools/setup/kubernetesNode.mjs";
-import { operatorProgram, serverArchive } from "../../tools/setup/kubernetesPostgres.mjs";
+import { importImages, operatorProgram, serverArchive, startOperator } from "../../tools/setup/kubernetesPostgres.mjs";
 import { startServices } from "../../tools/setup/kubernetesServices.mjs";
 import { provideInstalled } from "../support/install.ts";
 import { addNodes, addRealNode, realRegion } from "./nodes.ts";
 
-/** The parts of Postgres clusters. */
-interface PostgresParts {
-  /** The program of the operator. */
-  readonly operator: string;
-  /** Archive with the files of the image of servers and poolers. */
-  readonly servers: string;
-  /** The cluster of the tests. */
-  readonly cluster: { readonly kubeconfig: string; readonly folder: string; readonly services: string };
-  /** The folder of the real node, and the client of its images. */
-  readonly node: { readonly folder: string; readonly ctr: string };
+/** The cluster in which the operator of Postgres clusters runs. */
+interface PostgresCluster {
+  readonly kubeconfig: string;
+  readonly folder: string;
+  readonly services: string;
 }
 
 declare module "vitest" {
@@ -32,8 +27,8 @@ declare module "vitest" {
     readonly hasRealNode: boolean;
     /** The program of the ingress controller; undefined without a real node. */
     readonly ingressController: string | undefined;
-    /** What the tests of Postgres clusters need; undefined without a real node. */
-    readonly postgres: PostgresParts | undefined;
+    /** The cluster of the tests, if the operator of Postgres clusters runs in it; undefined without a real node. */
+    readonly postgres: PostgresCluster | undefined;
   }
 }
 
@@ -61,7 +56,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
     project.provide("kubeconfig", cluster.kubeconfig);
     project.provide("hasRealNode", hasRealNode);
     project.provide("ingressController", hasRealNode ? await ingressController() : undefined);
-    project.provide("postgres", hasRealNode ? await postgresParts(cluster, folder) : undefined);
+    const operator = hasRealNode ? await startedOperator(cluster, folder) : undefined;
+    if (operator) parts.unshift(operator);
+    const { kubeconfig, services, folder: ofCluster } = cluster;
+    project.provide("postgres", operator && { kubeconfig, services, folder: ofCluster });
     parts.unshift({ remove: provideInstalled(project) });
     return removeAll;
   } catch (error) {
@@ -77,19 +75,14 @@ async function built(programs: typeof clusterPrograms): Promise<Record<string, s
   return found;
 }
 
-/** What Postgres clusters need; undefined if it cannot be built. */
-async function postgresParts(cluster: PostgresParts["cluster"], folder: string): Promise<PostgresParts | undefined> {
+/** The operator of Postgres clusters, with images on the real node; undefined if something of it cannot be built. */
+async function startedOperator(cluster: PostgresCluster, folder: string) {
   const [operator, servers] = [await operatorProgram(process.env), await serverArchive(process.env)];
   const { found = {} } = await nodePrograms(process.env);
   const reason = operator.reason ?? servers.reason;
   if (operator.program !== undefined && servers.archive !== undefined) {
-    const { kubeconfig, folder: ofCluster, services } = cluster;
-    return {
-      operator: operator.program,
-      servers: servers.archive,
-      cluster: { kubeconfig, folder: ofCluster, services },
-      node: { folder, ctr: found["ctr"] ?? "" },
-    };
+    await importImages({ folder, ctr: found["ctr"] ?? "" }, operator.program, servers.archive);
+    return startOperator(cluster, operator.program);
   }
   leaveOut("Postgres clusters by CloudNativePG", reason ?? "");
   return undefined;

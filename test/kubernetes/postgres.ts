@@ -1,21 +1,18 @@
 // Services with Postgres clusters that the operator CloudNativePG runs on the real node.
 import { Resolver } from "node:dns/promises";
-import { join } from "node:path";
-import { CustomObjectsApi, KubeConfig, KubernetesObjectApi } from "@kubernetes/client-node";
+import { CustomObjectsApi, KubeConfig } from "@kubernetes/client-node";
 import pg from "pg";
-import { afterAll, beforeAll, expect, inject, vi, type ProvidedContext } from "vitest";
+import { expect, inject, vi } from "vitest";
 import type { ServiceOptions } from "../../service/index.ts";
 import { cnpgPostgres } from "../../service/runtime/cnpg/index.ts";
 import { operatorKinds, postgresLabels } from "../../service/runtime/cnpg/names.ts";
 import type { CnpgOptions } from "../../service/runtime/cnpg/objects.ts";
 import { Cluster, kubernetesRuntime } from "../../service/runtime/kubernetes/index.ts";
-import { withLock } from "../../tools/lib/lock.mjs";
-import { createOnce, images, importImages, startOperator } from "../../tools/setup/kubernetesPostgres.mjs";
+import { catalog } from "../../tools/setup/kubernetesPostgres.mjs";
 import { dnsOf } from "../../tools/setup/kubernetesServices.mjs";
 import { requestsOfClusters, type Ready } from "../service/postgres/servers.ts";
 import { withApp } from "../service/client.ts";
-import { gate } from "../support/gate.ts";
-import { afterThisTest, endFile } from "../support/leftovers.ts";
+import { afterThisTest } from "../support/leftovers.ts";
 import { hang } from "../support/patience.mts";
 import { clientsOf } from "./clusters.ts";
 import { realRegion } from "./nodes.ts";
@@ -23,48 +20,8 @@ import { realRegion } from "./nodes.ts";
 /** Whether this computer can run the operator and servers. */
 export const hasPostgres = inject("postgres") !== undefined;
 
-/** The catalog with the image of the tests. */
-export const catalog = "tests";
-
-/** Starts the operator for the tests of a file. It is one in the cluster, so files take turns. */
-export function withOperator(): void {
-  const ended = gate();
-  let turn: Promise<void> | undefined;
-  beforeAll(async () => {
-    const parts = inject("postgres");
-    if (!parts) return;
-    const begun = gate();
-    turn = withLock(join(parts.cluster.folder, "operator.lock"), "testing Postgres clusters", async () => {
-      const operator = await begin(parts);
-      begun.open();
-      await ended.opened;
-      await operator.remove();
-    });
-    await Promise.race([begun.opened, turn]);
-  });
-  afterAll(async () => {
-    await endFile();
-    ended.open();
-    await turn;
-  });
-}
-
-async function begin({ node, cluster, operator, servers }: NonNullable<ProvidedContext["postgres"]>) {
-  await importImages(node, operator, servers);
-  const running = await startOperator(cluster, operator);
-  const config = new KubeConfig();
-  config.loadFromFile(cluster.kubeconfig);
-  await createOnce(KubernetesObjectApi.makeApiClient(config), {
-    apiVersion: operatorKinds.cluster.apiVersion,
-    kind: "ClusterImageCatalog",
-    metadata: { name: catalog },
-    spec: { images: [{ major: 17, image: images.postgres }] },
-  });
-  return running;
-}
-
 /** The cluster of the tests, for an engine; by default as the configuration of clients says that the cluster has. */
-export async function connected(kubeconfig = inject("postgres")?.cluster.kubeconfig ?? ""): Promise<Cluster> {
+export async function connected(kubeconfig = inject("postgres")?.kubeconfig ?? ""): Promise<Cluster> {
   process.env["KUBECONFIG"] = kubeconfig;
   const cluster = Cluster.of();
   await cluster.connect();
@@ -75,14 +32,14 @@ const selectorOf = (dataId: string) => ({ labelSelector: `${postgresLabels.data}
 
 /** Removes what the clusters of a service have left in the cluster of the tests. */
 export async function removeClusters(dataId: string): Promise<void> {
-  const { core } = clientsOf(inject("postgres")?.cluster.kubeconfig ?? "");
+  const { core } = clientsOf(inject("postgres")?.kubeconfig ?? "");
   const { items } = await core.listNamespace(selectorOf(dataId));
   for (const { metadata } of items) await core.deleteNamespace({ name: metadata?.name ?? "" }).catch(() => {});
 }
 
 /** The requests of a service whose clusters are in the cluster of the tests; `through` is the configuration of its own client. */
 export async function onOperator(options: ServiceOptions = {}, engine: CnpgOptions = {}, through?: string) {
-  const { kubeconfig = "", services = "" } = inject("postgres")?.cluster ?? {};
+  const { kubeconfig = "", services = "" } = inject("postgres") ?? {};
   const cluster = await connected(through);
   const app = await withApp({
     nearest: realRegion,

@@ -126,9 +126,13 @@ test("hostnames with certificates lead to the Service by an Ingress", async () =
 
 test("the Secret of a removed hostname does not remain if its deletion fails once", async () => {
   let failures = 0;
-  const kubeconfig = await apiProxy(targetOf(inject("kubeconfig")), ({ method, path }) =>
-    method === "DELETE" && path.includes("/secrets/tls-") && failures++ === 0 ? "cutRequest" : "pass",
-  );
+  const writes: string[] = [];
+  const kubeconfig = await apiProxy(targetOf(inject("kubeconfig")), ({ method, path }) => {
+    const isDeletion = method === "DELETE" && path.includes("/secrets/tls-");
+    if (isDeletion) writes.push("delete the Secret");
+    if (method === "PATCH" && path.includes("/ingresses/")) writes.push("change the Ingress");
+    return isDeletion && failures++ === 0 ? "cutRequest" : "pass";
+  });
   const app = await onCluster({ kubeconfig });
   await app.reaches(await app.create({ services: [web(443)] }), "started");
   const hostnames = ["shop.example.com", "www.example.com"];
@@ -139,7 +143,14 @@ test("the Secret of a removed hostname does not remain if its deletion fails onc
     return items.filter(({ type }) => type === "kubernetes.io/tls");
   };
   await expect.poll(secrets).toHaveLength(2);
+  const ingresses = async () => (await app.networking.listIngressForAllNamespaces(app.selector)).items;
+  await expect.poll(async () => (await ingresses())[0]?.spec?.tls).toHaveLength(2);
+  writes.length = 0;
   await app.call("DELETE", `/apps/web/certificates/${hostnames[0]}`);
   await expect.poll(secrets).toHaveLength(1);
   expect(failures).toBeGreaterThan(1);
+  // Otherwise a controller would miss the Secret of an Ingress for a moment, and serve none of its hostnames.
+  expect(writes[0]).toBe("change the Ingress");
+  const leaving = async () => (await ingresses())[0]?.metadata?.annotations?.["machines-service/leaving"];
+  await expect.poll(leaving).toBeUndefined();
 });

@@ -124,11 +124,16 @@ export async function importImages({ folder, ctr }, program, archive) {
 
 const startsIn = 60_000;
 
-/** Creates an object, unless an operator that ran before this one had it. */
-export const createOnce = (objects, object) =>
-  objects.create(object).catch((error) => {
-    if (error.code !== 409) throw error;
-  });
+/** The catalog with the image of servers. */
+export const catalog = "tests";
+
+/** A catalog of servers with an image. */
+export const catalogOf = (name, image) => ({
+  apiVersion: "postgresql.cnpg.io/v1",
+  kind: "ClusterImageCatalog",
+  metadata: { name },
+  spec: { images: [{ major: 17, image }] },
+});
 
 /** Resolves when the API server has a new kind, which takes a moment. */
 async function served(objects, version, kind) {
@@ -152,7 +157,7 @@ export async function startOperator({ kubeconfig, folder }, program) {
   config.loadFromFile(kubeconfig);
   const objects = KubernetesObjectApi.makeApiClient(config);
   const defined = definitions();
-  for (const object of defined) await createOnce(objects, object);
+  for (const object of defined) await objects.create(object);
   for (const { spec } of defined) await served(objects, `${spec.group}/${spec.versions[0].name}`, spec.names.kind);
   const at = path.join(folder, "cnpg");
   fs.mkdirSync(path.join(at, "operator"), { recursive: true });
@@ -180,6 +185,7 @@ export async function startOperator({ kubeconfig, folder }, program) {
       await operator.remove();
       throw new Error(`the operator of Postgres clusters did not start:\n${operator.log()}`);
     }
+  await objects.create(catalogOf(catalog, images.postgres));
   return {
     /** Starts, kills, pauses or continues it. */
     ask: operator.ask,

@@ -30,6 +30,8 @@ export const annotations = {
   app: "machines-service/app-id",
   /** Changes with the hostnames and certificates of an Ingress. */
   routes: "machines-service/routes",
+  /** Secrets that an Ingress does not name any more, and that are to be deleted; separated by spaces. */
+  leaving: "machines-service/leaving",
   /** The hostname of a Certificate, after the id of its App and a slash. */
   hostname: "machines-service/hostname",
   /** The revision of a Certificate that is in the store. */

@@ -260,22 +260,27 @@ export class Routes implements OwnRoutes<PodOf> {
     const described = hashOf(JSON.stringify([web.port, hosts, ingressClassName]));
     if (before?.metadata?.annotations?.[annotations.routes] === described) return;
     const kept = certificates.map(({ hostname }) => tlsName(hostname));
-    // Before the Ingress is applied: only the old one shows that they are left.
-    for (const { secretName } of before?.spec?.tls ?? [])
-      if (secretName !== undefined && !kept.includes(secretName))
-        await this.#cluster.delete(kinds.secret, { name: secretName, namespace });
+    const left = before === undefined ? [] : secretsOf(before).filter((secret) => !kept.includes(secret));
     for (const certificate of certificates) await this.#cluster.apply(tlsSecret(certificate, metadata));
     const path = { path: "/", pathType: "Prefix", backend: { service: { name, port: { number: web.port } } } };
-    await this.#cluster.apply({
-      apiVersion: "networking.k8s.io/v1",
-      kind: "Ingress",
-      metadata: { ...metadata, annotations: { ...metadata.annotations, [annotations.routes]: described } },
-      spec: {
-        ...(ingressClassName === undefined ? {} : { ingressClassName }),
-        tls: certificates.map(({ hostname }) => ({ hosts: [hostname], secretName: tlsName(hostname) })),
-        rules: certificates.map(({ hostname }) => ({ host: hostname, http: { paths: [path] } })),
-      },
-    } as V1Ingress);
+    const apply = (own: Metadata["annotations"]): Promise<void> =>
+      this.#cluster.apply({
+        apiVersion: "networking.k8s.io/v1",
+        kind: "Ingress",
+        metadata: { ...metadata, annotations: { ...metadata.annotations, ...own } },
+        spec: {
+          ...(ingressClassName === undefined ? {} : { ingressClassName }),
+          tls: certificates.map(({ hostname }) => ({ hosts: [hostname], secretName: tlsName(hostname) })),
+          rules: certificates.map(({ hostname }) => ({ host: hostname, http: { paths: [path] } })),
+        },
+      } as V1Ingress);
+    if (left.length > 0) {
+      // Without a Secret that an Ingress names, a controller may serve none of its hostnames. So the Ingress comes first, and notes what is
+      // left to delete.
+      await apply({ [annotations.leaving]: left.join(" ") });
+      for (const secret of left) await this.#cluster.delete(kinds.secret, { name: secret, namespace });
+    }
+    await apply({ [annotations.routes]: described });
   }
 
   async #remove(id: string): Promise<void> {
@@ -284,13 +289,19 @@ export class Routes implements OwnRoutes<PodOf> {
     for (const { metadata } of this.#services.all().filter(isOf)) await this.#cluster.delete(kinds.service, metadata);
   }
 
-  async #removeIngress({ metadata, spec }: V1Ingress): Promise<void> {
+  async #removeIngress(ingress: V1Ingress): Promise<void> {
+    const { metadata } = ingress;
     const { namespace = "" } = metadata ?? {};
-    for (const { secretName } of spec?.tls ?? [])
-      if (secretName !== undefined) await this.#cluster.delete(kinds.secret, { name: secretName, namespace });
+    for (const name of secretsOf(ingress)) await this.#cluster.delete(kinds.secret, { name, namespace });
     await this.#cluster.delete(kinds.ingress, metadata);
   }
 }
+
+/** The Secrets of an Ingress: those that it names, and those that it named and that are to be deleted. */
+const secretsOf = ({ metadata, spec }: V1Ingress): string[] => [
+  ...(spec?.tls ?? []).flatMap(({ secretName }) => secretName ?? []),
+  ...(metadata?.annotations?.[annotations.leaving]?.split(" ") ?? []),
+];
 
 interface Metadata {
   readonly name: string;

@@ -1,15 +1,14 @@
 // Takes the place of test/service/client.ts when the specification tests of clusters run on CloudNativePG (vitest.config.mts).
 import { cnpgPostgres } from "../../../service/runtime/cnpg/index.ts";
 import type { EngineFactory, EngineHost } from "../../../service/runtime/postgresEngine.ts";
+import { catalog } from "../../../tools/setup/kubernetesPostgres.mjs";
 import { clientOn } from "../../service/postgres/spec/clientOn.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { realRegion } from "../nodes.ts";
-import { catalog, connected, removeClusters, withOperator } from "../postgres.ts";
+import { connected, removeClusters } from "../postgres.ts";
 
 export type { Answer } from "../../service/client.ts";
 export { callerWith } from "../../service/postgres/spec/clientOn.ts";
-
-withOperator();
 
 /** Every cluster fits the real node, whatever its region and its plan. */
 const onRealNode = (host: EngineHost): EngineHost => ({

@@ -1,11 +1,9 @@
 // Takes the place of test/service/postgres/servers.ts when the tests of queries run on CloudNativePG (vitest.config.mts).
 import type { ServiceOptions } from "../../../service/index.ts";
 import { dataFolder } from "../../service/postgres/servers.ts";
-import { onOperator, withOperator } from "../postgres.ts";
+import { onOperator } from "../postgres.ts";
 
 export { requestsOfClusters, rowsOf } from "../../service/postgres/servers.ts";
-
-withOperator();
 
 /** A service with real servers, and data of its own. */
 export async function withServers({ service = {} }: { readonly service?: ServiceOptions }) {
