@@ -32,15 +32,19 @@ const isOtherServer = (error: MachinesError): error is ApiError | NetworkError =
 /**
  * Why this run cannot use the service, asked once for each run. A refused token or an endpoint that can never work is a
  * problem. No answer is a warning, unless the configuration makes it a problem, because a preview may run offline.
+ * @param consequence the part of that warning that says what is not checked
  */
-export function checkConnection({ api, run }: Pick<Checker, "api" | "run">): Promise<Finding | undefined> {
+export function checkConnection(
+  { api, run }: Pick<Checker, "api" | "run">,
+  consequence = ", so this preview checks no names, regions, capacity or organization",
+): Promise<Finding | undefined> {
   // The embedded service needs no token, and a preview without questions does not start it.
   const { endpoint, organization } = api.config;
   if (endpoint === "local" && organization === configKeys.organization.default) return Promise.resolve(undefined);
-  return run.memo.get("connection", () => connectionFinding(patient(api)));
+  return run.memo.get("connection", () => connectionFinding(patient(api), consequence));
 }
 
-async function connectionFinding(api: Api): Promise<Finding | undefined> {
+async function connectionFinding(api: Api, consequence: string): Promise<Finding | undefined> {
   try {
     await api.session.answers.get("regions", () => api.platform.regions({}));
     const message = await configuredOrganizationProblem(api);
@@ -66,7 +70,7 @@ async function connectionFinding(api: Api): Promise<Finding | undefined> {
       };
     return {
       path: [],
-      message: `the service cannot be asked, so this preview checks no names, regions, capacity or organization: ${message}`,
+      message: `the service cannot be asked${consequence}: ${message}`,
       isWarning: true,
     };
   }

@@ -24,8 +24,17 @@ const reader =
 /** Reads the configuration of an instance. @throws MachinesError `configuration` */
 export const configFrom = (values: Values): Config => readConfig(reader(values), process.env);
 
-/** Problems of a configuration; unknown values are accepted. */
-export function configurationProblems(values: Values): string[] {
+/** The URN of every provider that `pulumi new` asks whether its credentials work, whatever project and stack are called. */
+const URN_IN_NEW = "urn:pulumi:dev::default::pulumi:providers:machines::default";
+
+/** The id of the provider that is configured for that question. */
+export const ID_IN_NEW = "preflight";
+
+/**
+ * Problems of a configuration; unknown values are accepted. `pulumi new` leaves secrets out, so a token may be among them: a stack
+ * `dev` of a project `default` has the same URN, and misses its token when it is configured.
+ */
+export function configurationProblems(values: Values, urn: string): string[] {
   const given = Object.keys(values).filter((name) => !name.startsWith("__") && !enginesOwn.has(name));
   const problems = unknownKeys(given);
   // A valid value that stands for an unknown one.
@@ -33,6 +42,7 @@ export function configurationProblems(values: Values): string[] {
   const known = Object.fromEntries(
     given.map((name) => [name, values[name] === UNKNOWN ? anything[name] : values[name]]),
   );
+  if (urn === URN_IN_NEW && !process.env[configKeys.token.environment]) known["token"] ??= anything["token"];
   try {
     configFrom(known);
   } catch (error) {

@@ -1,8 +1,9 @@
 // The connection of a provider: its configuration, and how its requests reach core.
 import { warnOfExposure } from "../client/connect.ts";
 import type { Api } from "../client/api.ts";
-import type { Config } from "../client/config.ts";
+import { configKeys, type Config } from "../client/config.ts";
 import { MachinesError } from "../client/errors.ts";
+import { identityIn } from "../client/identity.ts";
 import { checkConnection } from "../core/previewChecks.ts";
 import type { Resource, Values } from "../core/resource.ts";
 import { withoutUndefined } from "../core/values.ts";
@@ -76,6 +77,20 @@ export class Connection {
     runs.begin();
     this.views.begin();
     this.isDeclaring = false;
+  }
+
+  /**
+   * Asks the service whether a configuration works, for `pulumi new`. That hands over no secrets: without a token from elsewhere,
+   * there is nothing to ask. The embedded service is not started for it. @throws MachinesError with the reason
+   */
+  async tryOut(given: Values): Promise<void> {
+    const { environment } = configKeys.token;
+    const hasToken = given["token"] !== undefined || Boolean(process.env[environment]) || identityIn(process.env);
+    if (!hasToken || given["endpoint"] === "local") return;
+    this.configure(undefined, given);
+    const { current: run } = this.#host.runs;
+    const problem = await checkConnection({ api: run.clientFor(this.config, () => undefined), run }, "");
+    if (problem !== undefined) throw new MachinesError(problem.code ?? "api", problem.message);
   }
 
   /** Ends the work of the run. */

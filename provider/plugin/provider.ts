@@ -7,7 +7,7 @@ import { callFunction } from "../core/function.ts";
 import { hasUnknown } from "../core/values.ts";
 import { diffResponse, failure } from "./answers.ts";
 import { callMethod, constructComponent } from "./component.ts";
-import { configurationProblems } from "./configuration.ts";
+import { configurationProblems, ID_IN_NEW } from "./configuration.ts";
 import { Connection } from "./connection.ts";
 import type { Host, Provider } from "./protocol.ts";
 import { listPage } from "./list.ts";
@@ -49,7 +49,7 @@ export function createProvider(host: Host): Provider {
       const { values, marks } = decode(request.getNews());
       const response = new proto.CheckResponse();
       response.setInputs(encode(values, () => [], withSecrets(marks, ["token"])));
-      response.setFailuresList(configurationProblems(values).map(failure));
+      response.setFailuresList(configurationProblems(values, request.getUrn()).map(failure));
       return response;
     },
 
@@ -62,8 +62,10 @@ export function createProvider(host: Host): Provider {
       );
     },
 
-    configure(request) {
-      connection.configure(request.getUrn(), decode(request.getArgs()).values);
+    async configure(request) {
+      const { values } = decode(request.getArgs());
+      if (request.getId() === ID_IN_NEW) await connection.tryOut(values);
+      else connection.configure(request.getUrn(), values);
       const response = new proto.ConfigureResponse();
       // For engines without a handshake.
       response.setAcceptsecrets(true);

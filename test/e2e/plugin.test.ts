@@ -358,9 +358,7 @@ test("pulumi do, without a state and with one URN per type, creates a second obj
     const env = { MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token };
     const folder = "plugin/pulumi-resource-machines";
     const ours = join(inject("installed"), "node_modules/pulumi-machines-plugin", folder);
-    // The CLI has flags for text and numbers only: a region, which completes in an editor, comes from a file.
-    writeFileSync(join(stack.dir, "inputs.pp"), `region = "ams"\n`);
-    const inputs = ["--app", "do-app", "--input", "pcl", "--input-file", "inputs.pp", "--name", "data", "--yes"];
+    const inputs = ["--app", "do-app", "--region", "ams", "--name", "data", "--yes"];
     const args = ["do", "--package", ours, "machines:index:Volume", "create", "--stateless", ...inputs];
     for (let count = 1; count <= 2; count++) {
       const { code, output } = await stack.run(args, { env });
@@ -388,7 +386,7 @@ test("pulumi do, without a state and with one URN per type, creates a second obj
 });
 
 describe("pulumi do with a stack", () => {
-  test("pulumi do with a stack keeps what it creates in the stack, refuses a second one, and up leaves it as it is", async () => {
+  test("pulumi do with a stack creates, patches and upserts in the stack, refuses a second one, and up leaves it as it is", async () => {
     const service = await startService();
     try {
       const stack = new Stack(inject("installed"), "do-stack", plugin);
@@ -401,8 +399,9 @@ describe("pulumi do with a stack", () => {
       for (const file of ["pulumi-resource-machines", "provider"])
         cpSync(join(from, file), join(home, file), { recursive: true });
       const env = { MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token };
-      const todo = (...words: string[]) =>
-        stack.run(["do", "--package", `machines@${version}`, "machines:index:App", ...words, "--yes"], { env });
+      const run = (type: string, ...words: string[]) =>
+        stack.run(["do", "--package", `machines@${version}`, `machines:index:${type}`, ...words, "--yes"], { env });
+      const todo = (...words: string[]) => run("App", ...words);
       const apps = async () =>
         (await send<{ total_apps: number }>(service, "GET", "/v1/apps?org_slug=personal")).total_apps;
       const made = await todo("create", "shop", "--name", "do-stack-app");
@@ -411,6 +410,29 @@ describe("pulumi do with a stack", () => {
       expect([again.code === 0, again.output]).toEqual([false, expect.stringContaining("already exists in stack")]);
       const up = await stack.run(["up", "--yes", "--skip-preview"], { env });
       expect([up.code, await apps()], up.output).toEqual([0, 1]);
+      const volume = async (...words: string[]) => {
+        const { code, output } = await run("Volume", ...words);
+        expect(code, output).toBe(0);
+        return send<{ id: string; region: string; size_gb: number; encrypted: boolean }[]>(
+          service,
+          "GET",
+          "/v1/apps/do-stack-app/volumes",
+        );
+      };
+      const [created] = await volume("create", "data", "--app", "do-stack-app", "--region", "fra", "--size-gb", "1");
+      expect(created).toMatchObject({ region: "fra", size_gb: 1, encrypted: true });
+      // A patch keeps the inputs that it does not name; an upsert replaces all of them.
+      expect(await volume("patch", "data", "--size-gb", "2")).toMatchObject([{ ...created, size_gb: 2 }]);
+      const all = ["--app", "do-stack-app", "--region", "fra", "--size-gb", "3"];
+      expect(await volume("upsert", "data", ...all)).toMatchObject([{ ...created, size_gb: 3 }]);
+      expect(await volume("upsert", "other", ...all)).toHaveLength(2);
+      // Another region would destroy the data: refused as in a program.
+      const refused = await run("Volume", "patch", "data", "--region", "ams");
+      expect([refused.code === 0, refused.output]).toEqual([
+        false,
+        expect.stringContaining("changing it replaces the Volume and destroys"),
+      ]);
+      for (const name of ["data", "other"]) await volume("delete", name);
       const deleted = await todo("delete", "shop");
       expect([deleted.code, await apps()], deleted.output).toEqual([0, 0]);
     } finally {

@@ -6,6 +6,7 @@ import { configKeys } from "../../provider/client/config.ts";
 import { withoutWriteOnly, writeOnlyIn } from "../../provider/core/writeOnly.ts";
 import { resources } from "../../provider/registry.ts";
 import { enumName } from "../../tools/generate/enumName.ts";
+import { cliSchema } from "../../tools/generate/cliSchema.ts";
 import { packageSchema, type Property } from "../../tools/generate/schema.ts";
 
 const committed = readFileSync("provider/schema.json", "utf8");
@@ -38,8 +39,28 @@ const properties: [string, Property][] = [
 
 describe("the package", () => {
   test("the package matches the committed file, however often it is generated", () => {
-    expect(`${JSON.stringify(packageSchema(version), null, 2)}\n`).toBe(committed);
+    expect(`${JSON.stringify(cliSchema(packageSchema(version)), null, 2)}\n`).toBe(committed);
     expect(JSON.stringify(packageSchema(version))).toBe(JSON.stringify(schema));
+  });
+
+  test("every input that takes any text has a flag in `pulumi do`, and no other input has changed for it", () => {
+    const ofCli = (JSON.parse(committed) as typeof schema).resources;
+    const changed = Object.entries(schema.resources).flatMap(([at, { inputProperties }]) =>
+      Object.entries(inputProperties).flatMap(([name, property]) => {
+        const forFlag = ofCli[at]?.inputProperties[name];
+        if (property.oneOf?.some(({ type }) => type === "string"))
+          expect(forFlag, name).toMatchObject({ type: "string", description: property.description });
+        else expect(forFlag, name).toEqual(JSON.parse(JSON.stringify(property)));
+        return property.oneOf && forFlag?.oneOf === undefined ? [`${at.replace("machines:index:", "")}.${name}`] : [];
+      }),
+    );
+    expect(changed).toEqual([
+      "IpAssignment.region",
+      "Machine.region",
+      "PostgresCluster.region",
+      "PostgresCluster.plan",
+      "Volume.region",
+    ]);
   });
 
   test("the package has its publisher, its repository and its keywords", () => {

@@ -5,6 +5,7 @@ import { baselines } from "../../policy/baselines.ts";
 import { main } from "../lib/process.mjs";
 import { sdkGenerator } from "../setup/goProgram.mjs";
 import { pulumiSdkDirs, pulumiSdks } from "./pulumiSdks.ts";
+import { cliSchema } from "./cliSchema.ts";
 import { coverage } from "./coverage.ts";
 import { dashboard } from "./dashboard.ts";
 import { examples } from "./examples.ts";
@@ -40,7 +41,9 @@ async function generate(): Promise<number> {
   };
   const schema = packageSchema(version);
   const withoutComponents = packageSchema(version, {});
-  const files: Record<string, string> = { "provider/schema.json": `${JSON.stringify(schema, null, 2)}\n` };
+  const files: Record<string, string> = {
+    "provider/schema.json": `${JSON.stringify(cliSchema(schema), null, 2)}\n`,
+  };
   files["api/homepage.ts"] = homepageFile();
   for (const [path, text] of Object.entries(sdkFiles(withoutComponents))) files[`sdk/nodejs/${path}`] = text;
   for (const [path, text] of Object.entries(referencePages(schema, shown))) files[`docs/reference/${path}`] = text;

@@ -39,6 +39,13 @@ export const packageInfo = (version: string) => ({
   pluginDownloadURL: `github://api.${home}`,
 });
 
+/** Data that only the CLI reads: the generators of the SDKs are older, and refuse it. */
+export const forCli = {
+  configurationDocsUrl: `${homepage}/blob/main/docs/installation-configuration.md`,
+  // `pulumi new` asks the provider whether endpoint and token work (provider/plugin/connection.ts).
+  validateCredentialsOnNew: true,
+};
+
 // Otherwise a method would answer an object that has the result as its only property.
 const liftSingleValueMethodReturns = true;
 
