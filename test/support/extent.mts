@@ -25,7 +25,7 @@ const onlyInAll: readonly string[] = [
     "e2e/{interrupted,interruptions,keepsRunning,killedSteps,local,members,migrate,organization,packageAdd,plugin,promotionBack,promotionWorkflows}",
   ],
   ...[
-    "e2e/{refreshBeforeUpdate,release,releaseFiles,releaseLanguages,repairs,replaced,together,tracing,undoReplacement}",
+    "e2e/{refreshBeforeUpdate,release,releaseFiles,releaseLanguages,repairs,replaced,templates,together,tracing,undoReplacement}",
   ],
   ...["e2e/{userSettings,viewsElsewhere,volumes,writeOnly}"],
   ...[

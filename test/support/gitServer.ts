@@ -18,13 +18,14 @@ export interface GitServer {
   close(): Promise<void>;
 }
 
-/** Serves the current commit of a clone as `acme/pulumi-machines.git`, with this tag. */
+/** Serves the current commit of a clone as `acme/pulumi-machines.git`, with this tag and the branch `main`. */
 export async function serveClone(clone: string, tag: string): Promise<GitServer> {
   const root = mkdtempSync(join(tmpdir(), "pulumi-machines-git-"));
   const repository = join(root, "acme/pulumi-machines.git");
   const git = (...args: string[]): void => void execFileSync("git", args, { stdio: "pipe" });
   git("clone", "--quiet", "--bare", "--no-local", "--depth", "1", clone, repository);
   git("-C", repository, "tag", "--force", tag);
+  git("-C", repository, "update-ref", "refs/heads/main", "HEAD"); // a clone may have no branch checked out
   const { fullchain: cert, private_key: key } = currentCertificate({ hosts: ["localhost"] });
   const certificate = join(root, "certificate.pem");
   writeFileSync(certificate, cert);
