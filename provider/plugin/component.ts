@@ -11,7 +11,7 @@ import type { Component, Constructing, Derived, Method } from "../core/component
 import type { Values } from "../core/resource.ts";
 import { hasUnknown, located, UNKNOWN } from "../core/values.ts";
 import { components } from "../registry.ts";
-import { decode, encode, holdsSecret, withSecrets, type Marks } from "./marshal.ts";
+import { decode, dependenciesIn, encode, holdsSecret, withSecrets, type Marks } from "./marshal.ts";
 import type { Held, Monitor } from "./monitor.ts";
 
 /** Loads the monitor's messages with the first component. */
@@ -148,9 +148,6 @@ function dependenciesOf(
   ]);
   return [...new Set(urns)];
 }
-
-const dependenciesIn = (marks: Marks | undefined): readonly string[] =>
-  marks ? [...(marks.dependencies ?? []), ...[...marks.within.values()].flatMap(dependenciesIn)] : [];
 
 const encodedOutputs = (fields: Readonly<Record<string, Field>>, values: Values, secrets: readonly string[]) =>
   encode(values, (name) => (fields[name] ? [fields[name]] : []), withSecrets(undefined, secrets));

@@ -244,6 +244,21 @@ export function withSecrets(marks: Marks | undefined, names: readonly string[]):
   return mergedMarks(marks, { ...unmarked, within: new Map(names.map((name) => [name, secret])) });
 }
 
+/** Marks of an answer's properties: whether all of them are secret, and what all of them depend on. */
+export function marksOfAll(
+  names: readonly string[],
+  secret: boolean,
+  dependencies: readonly string[],
+): Marks | undefined {
+  if (!secret && dependencies.length === 0) return undefined;
+  const each: Marks = { ...unmarked, secret, dependencies: dependencies.length > 0 ? dependencies : undefined };
+  return { ...unmarked, within: new Map(names.map((name) => [name, each])) };
+}
+
+/** URNs of all resources that the values depend on. */
+export const dependenciesIn = (marks: Marks | undefined): readonly string[] =>
+  marks ? [...(marks.dependencies ?? []), ...[...marks.within.values()].flatMap(dependenciesIn)] : [];
+
 /** Whether any mark is a secret. */
 export const holdsSecret = (marks: Marks | undefined): boolean =>
   marks !== undefined && (marks.secret || [...marks.within.values()].some(holdsSecret));

@@ -11,7 +11,7 @@ import { configurationProblems, ID_IN_NEW } from "./configuration.ts";
 import { Connection } from "./connection.ts";
 import type { Host, Provider } from "./protocol.ts";
 import { listPage } from "./list.ts";
-import { decode, encode, holdsSecret, withSecrets } from "./marshal.ts";
+import { decode, dependenciesIn, encode, holdsSecret, marksOfAll, withSecrets } from "./marshal.ts";
 import { functionOf, resourceOf } from "./requests.ts";
 import { verbsOf } from "./verbs.ts";
 
@@ -30,6 +30,7 @@ export function createProvider(host: Host): Provider {
       const response = new proto.ProviderHandshakeResponse();
       response.setAcceptSecrets(true);
       response.setAcceptOutputs(true);
+      response.setAcceptsOutputsInInvoke(request.getAcceptsOutputsInInvoke());
       response.setSupportsAutonamingConfiguration(true);
       return response;
     },
@@ -88,9 +89,10 @@ export function createProvider(host: Host): Provider {
         preview: request.getPreview() ? "look" : undefined,
       });
       const response = new proto.InvokeResponse();
-      const names = holdsSecret(marks) ? Object.keys(answer) : [];
+      // An answer depends on all arguments. Only engines that take outputs in answers send the arguments as outputs.
+      const answered = marksOfAll(Object.keys(answer), holdsSecret(marks), [...new Set(dependenciesIn(marks))]);
       const fieldOf = (name: string) => [called.outputFields[name]].filter((field) => field !== undefined);
-      response.setReturn(encode(answer, fieldOf, withSecrets(undefined, names)));
+      response.setReturn(encode(answer, fieldOf, answered));
       return response;
     },
 

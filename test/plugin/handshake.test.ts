@@ -3,11 +3,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import grpc from "@grpc/grpc-js";
 import empty from "google-protobuf/google/protobuf/empty_pb.js";
+import struct from "google-protobuf/google/protobuf/struct_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { makeApp } from "../support/around.ts";
 import { drive, urnOf } from "../support/driver.ts";
 import { startPlugin, type Plugin } from "../support/plugin.ts";
 import { toStruct } from "../support/properties.ts";
+import { startService } from "../support/startService.ts";
 
 const schemaFile = join(__dirname, "../../provider/dist/schema.json");
 
@@ -26,7 +29,35 @@ describe("handshake", () => {
       supportsAutonamingConfiguration: true,
       acceptResources: false,
       acceptsByteString: false,
+      acceptsOutputsInInvoke: false,
     });
+  });
+
+  test("an answer depends on its arguments, if the engine takes outputs in answers", async () => {
+    const service = await startService();
+    const fresh = await startPlugin();
+    try {
+      const request = new proto.ProviderHandshakeRequest().setEngineAddress("127.0.0.1:1");
+      const answer = await fresh.client.handshake(request.setAcceptsOutputsInInvoke(true));
+      expect(answer.getAcceptsOutputsInInvoke()).toBe(true);
+      const configuration = toStruct({ endpoint: service.url, token: service.token });
+      await fresh.client.configure(new proto.ConfigureRequest().setArgs(configuration));
+      await makeApp(service, "answers");
+      const urn = urnOf("App", "answers");
+      const signature = "4dabf18193072939515e22adb298388d";
+      const output = { [signature]: "d0e6a833031e9bbcd3f4e8bde6ca49a4", value: "answers", dependencies: [urn] };
+      const ask = async (name: unknown): Promise<unknown> => {
+        const args = struct.Struct.fromJavaScript({ name } as never);
+        const asked = new proto.InvokeRequest().setTok("machines:index:getApp").setArgs(args);
+        return (await fresh.client.invoke(asked)).getReturn()?.toJavaScript();
+      };
+      expect(await ask(output)).toMatchObject({ name: output, appId: { ...output, value: expect.any(String) } });
+      expect(await ask("answers")).toMatchObject({ name: "answers", appId: expect.any(String) });
+      expect(await ask({ ...output, secret: true })).toMatchObject({ name: { ...output, secret: true } });
+    } finally {
+      await fresh.close();
+      await service.close();
+    }
   });
 
   test("an engine without a handshake gets the same answers from configure, including for previews", async () => {
