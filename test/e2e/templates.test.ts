@@ -87,6 +87,10 @@ describe.each(["typescript", "python", "go", "java", "yaml"])("the template in %
     await inProject("project", "config", "set-all", ...plain, "--secret", `machines:token=${service.token}`);
     expect(await inProject("project", "preview")).toMatch(/\+ 4 to create/);
     expect(counts(await inProject("project", "up", "--yes", "--skip-preview"))).toEqual({ created: 4 });
+    // The plugin, or in TypeScript the package; never a value of the configuration.
+    const about = await inProject("project", "about");
+    expect(about).toMatch(language === "typescript" ? /^pulumi-machines +\d/m : /^resource +machines /m);
+    expect(about).not.toContain(service.token);
     const outputs = JSON.parse(await inProject("project", "stack", "output", "--json")) as Record<string, string>;
     expect(outputs).toEqual({
       appName: expect.stringMatching(/^app-\w+$/),

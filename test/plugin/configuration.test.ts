@@ -187,6 +187,32 @@ describe("configuration", () => {
       }
     });
 
+    test("for `pulumi new`, which shows no secrets, a token from elsewhere is tried, and a missing one is no problem", async () => {
+      const service = await startService();
+      const surrounded = await startPlugin({ env: { MACHINES_TOKEN: token } });
+      try {
+        const inNew = "urn:pulumi:dev::default::pulumi:providers:machines::default";
+        const check = new proto.CheckRequest().setUrn(inNew).setNews(toStruct({ endpoint: service.url }));
+        expect((await plugin.client.checkConfig(check)).getFailuresList()).toEqual([]);
+        const tried = new proto.ConfigureRequest().setUrn(inNew).setId("preflight");
+        await plugin.client.configure(tried.setArgs(toStruct({ endpoint: service.url })));
+        expect(service.requests).toEqual([]);
+        await plugin.client.configure(tried.setArgs(toStruct({ endpoint: service.url, token: service.token })));
+        const wrong = surrounded.client.configure(tried.setArgs(toStruct({ endpoint: service.url })));
+        await expect(wrong).rejects.toThrow(/token/);
+        await expect(wrong).rejects.not.toThrow(token);
+        // A stack `dev` of a project `default` has the same URN.
+        const real = new proto.ConfigureRequest()
+          .setUrn(inNew)
+          .setId("a")
+          .setArgs(toStruct({ endpoint: service.url }));
+        await expect(plugin.client.configure(real)).rejects.toThrow(/no access token/);
+      } finally {
+        await surrounded.close();
+        await service.close();
+      }
+    });
+
     test("keys that the program omits come from the environment", async () => {
       const service = await startService();
       const surrounded = await startPlugin({ env: { MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token } });

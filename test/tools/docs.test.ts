@@ -3,6 +3,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { configKeys } from "../../provider/client/config.ts";
 import { errorCodes, MachinesError, messageForUser } from "../../provider/client/errors.ts";
 
 import { functions, resources } from "../../provider/registry.ts";
@@ -152,4 +154,22 @@ describe("messages name pages that anyone can open:", () => {
     // Rows of the interface cite the section that they implement; it is shown nowhere.
     expect(paths.filter(({ file }) => !file.startsWith("api/")).map(({ file }) => file)).toEqual([]);
   });
+});
+
+test("the ESC environment in docs/bindings.md sets keys and variables that exist, and the token only as a secret", () => {
+  const [, text = ""] = /^## ESC and .*?^```yaml\n(.*?)^```/ms.exec(readFileSync("docs/bindings.md", "utf8")) ?? [];
+  const { values } = parse(text) as {
+    values: Record<"machines" | "pulumiConfig" | "environmentVariables", Record<string, unknown>>;
+  };
+  const { machines, pulumiConfig, environmentVariables } = values;
+  const names = Object.keys(machines) as (keyof typeof configKeys)[];
+  expect(names).toEqual(["endpoint", "organization", "token"]);
+  const referring = (nameOf: (name: keyof typeof configKeys) => string) =>
+    Object.fromEntries(names.map((name) => [nameOf(name), `\${machines.${name}}`]));
+  expect(pulumiConfig).toEqual(referring((name) => `machines:${name}`));
+  expect(environmentVariables).toEqual(referring((name) => configKeys[name].environment));
+  for (const name of names)
+    expect(machines[name]).toEqual(
+      "secret" in configKeys[name] ? { "fn::secret": expect.any(String) } : expect.any(String),
+    );
 });
