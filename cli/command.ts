@@ -7,6 +7,7 @@ import { orphans, type Options } from "./orphans/orphans.ts";
 import type { Streams } from "./terminal.ts";
 import { importOrganization, type ImportOptions } from "./organization/organization.ts";
 import { openConsole, type ConsoleOptions } from "./console.ts";
+import { cost, type CostOptions } from "./cost/cost.ts";
 import { convertFile, type ConvertOptions } from "./conversion/command.ts";
 import { migrate, type MigrateOptions } from "./migration/migrate.ts";
 import { create, destroy, sweep, type CreateOptions } from "./promotion/environment.ts";
@@ -67,6 +68,7 @@ function declare(around: Surroundings): Command {
   addStatus(program, around);
   addHistory(program, around);
   addConsole(program, around);
+  addCost(program, around);
   return program;
 }
 
@@ -277,6 +279,20 @@ function addConsole(program: Command, { streams }: Surroundings): void {
     .option("-s, --stack <name>", "stack of the project (default: the selected one)")
     .option("--no-open", "only print its address")
     .action(async (options: ConsoleOptions & Anywhere) => openConsole(enter(options), streams));
+}
+
+function addCost(program: Command, { streams }: Surroundings): void {
+  add(program, "cost", "show what a stack costs a month by estimate, and what its next update changes of that, by App")
+    .option("-s, --stack <name>", "stack of the project (default: the selected one)")
+    .option("--plan <file>", "plan of `pulumi preview --save-plan`; without one, the command previews")
+    .option(
+      "--policy-pack-config <file>",
+      "file of the policies, whose budget has prices of your own; {stack} stands for the stack's name; may be repeated",
+      collect,
+    )
+    .option("--markdown", "print Markdown, for example for a comment")
+    .option("--json", "print a JSON object")
+    .action(async (options: CostOptions & Anywhere) => cost(enter(options), streams));
 }
 
 /**

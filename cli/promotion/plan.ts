@@ -1,8 +1,8 @@
 // The steps of a preview, and those that a promotion must refuse.
 import type * as automation from "@pulumi/pulumi/automation/index.js";
-import { addressCost, clusterCost, fleetCost, machineCost, volumeCost } from "../../policy/cost.ts";
 import { prices } from "../../api/prices.ts";
 import { resourceName } from "../../policy/core/validate.ts";
+import { estimateOf } from "../../provider/cost/estimate.ts";
 import { isParent } from "../../provider/core/resource.ts";
 import { resources } from "../../provider/registry.ts";
 
@@ -77,19 +77,8 @@ export function costsOf(steps: readonly PreviewStep[]): {
   readonly currency: string;
 } {
   const sum = (side: "before" | "after"): number =>
-    steps.filter(({ op }) => counted[side].has(op)).reduce((total, step) => total + costOf(step.type, step[side]), 0);
+    steps
+      .filter(({ op }) => counted[side].has(op))
+      .reduce((total, { type, [side]: inputs }) => total + (inputs ? estimateOf(type, inputs, prices).monthly : 0), 0);
   return { before: sum("before"), after: sum("after"), currency: prices.currency };
-}
-
-function costOf(type: string, inputs: Inputs | undefined): number {
-  if (inputs === undefined) return 0;
-  const cost = {
-    Fleet: () => fleetCost(inputs as never, prices),
-    Machine: () => machineCost(inputs as never, prices),
-    Volume: () => volumeCost(inputs as never, prices),
-    IpAssignment: () => addressCost(inputs as never, prices),
-    PostgresCluster: () => clusterCost(inputs, prices),
-  }[type];
-  const found = cost?.() ?? 0;
-  return Number.isFinite(found) ? found : 0; // unknown prices count nothing
 }

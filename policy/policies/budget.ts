@@ -1,10 +1,11 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
-import { addressCost, clusterCost, fleetCost, machineCost, volumeCost } from "../cost.ts";
 import type { ExemptArgs } from "../core/exceptions.ts";
 import { defineSettings } from "../core/settings.ts";
 import { resourceName, type CheckArgs } from "../core/validate.ts";
-import { prices as defaults, type Prices } from "../../api/prices.ts";
+import type { Prices } from "../../api/prices.ts";
+import { addressCost, clusterCost, fleetCost, machineCost, volumeCost } from "../../provider/cost/estimate.ts";
+import { givenPrices, pricesOf } from "../../provider/cost/prices.ts";
 import {
   validateFleet,
   validateIpAssignment,
@@ -13,38 +14,14 @@ import {
   validateVolume,
 } from "../validators.ts";
 
-const price = z.number().min(0);
-const table = z.strictObject({
-  currency: z.string().optional().describe("Currency of the prices. It is only shown; nothing is converted."),
-  sharedCpu: price.optional().describe("A shared CPU."),
-  performanceCpu: price.optional().describe("A performance CPU."),
-  memoryGb: price.optional().describe("A GB of a Machine's memory."),
-  gpu: z.record(z.string(), price).optional().describe("A GPU, by its kind."),
-  volumeGb: price.optional().describe("A GB of a volume."),
-  address: z.record(z.string(), price).optional().describe("An address, by its type."),
-  postgres: z.record(z.string(), price).optional().describe("A Postgres cluster, by its plan."),
-  postgresDiskGb: price.optional().describe("A GB of a cluster's disk."),
-});
-
 const settings = defineSettings({
   monthly: z
     .number()
     .positive()
     .optional()
     .describe("Limit of the stack's cost per month, in the currency of the prices; no limit when left out."),
-  prices: table.default({}).describe("Prices per month. Each replaces the pack's own price."),
+  prices: givenPrices.default({}).describe("Prices per month. Each replaces the pack's own price."),
 });
-
-function pricesOf(given: z.infer<typeof table>): Prices {
-  const { gpu, address, postgres, ...rest } = given;
-  return {
-    ...defaults,
-    ...rest,
-    gpu: { ...defaults.gpu, ...gpu },
-    address: { ...defaults.address, ...address },
-    postgres: { ...defaults.postgres, ...postgres },
-  } as Prices;
-}
 
 /** The cost is limited, and known in advance. */
 export function budget(): ResourceValidationPolicy {

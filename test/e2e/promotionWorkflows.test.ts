@@ -133,6 +133,9 @@ describe("promotion by the workflows", () => {
     await git("commit", "--quiet", "--all", "--message", "Give staging more memory");
     await git("push", "--quiet");
     await done(run("preview.yml", "staging", pullRequest("opened")));
+    expect(readFileSync(join(stack.dir, "plan/review.md"), "utf8")).toMatch(
+      /^\*\*Cost of staging:\*\* [\d.]+ USD a month by estimate, change \+2\.50\n[^]*\nMerging this runs exactly:\n/,
+    );
     const [id = ""] = (await all.releaseOf("staging")).machines;
     const [app = "", machine = ""] = id.split("/");
     const caller = { url: all.service.url, token: all.tokens.staging };

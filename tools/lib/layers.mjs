@@ -12,6 +12,7 @@ export const layers = {
     ["apps", "certificates", "machines", "secrets"],
     ["postgres", "volumes"],
     ["fleets", "releases"],
+    ["cost"],
     ["registry"],
     ["dynamic", "plugin"],
     ["main"],

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { prices } from "../../../api/prices.ts";
 import type { Overview } from "../../../service/console/types.ts";
 import { ManualClock, startAdmin, type ServiceOptions } from "../../../service/index.ts";
-import { addressCost, clusterCost, machineCost, volumeCost } from "../../../policy/cost.ts";
+import { addressCost, clusterCost, machineCost, volumeCost } from "../../../provider/cost/estimate.ts";
 import { leaks } from "../../support/canaries.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { callerWith, withApp, type Answer } from "../client.ts";
@@ -88,8 +88,8 @@ test("the overview has the numbers of what was created, and the costs that the b
     machineCost(config({ cpuKind: "performance", cpus: 1, memoryMb: 2048, gpuKind: "a10" }), prices),
     machineCost({ config: { image: "nginx" }, state: "stopped" } as never, prices),
   ].reduce((sum, one) => sum + one);
-  const volumes = volumeCost({ sizeGb: 10 } as never, prices) + volumeCost({} as never, prices);
-  const addresses = addressCost({ type: "v4" } as never, prices);
+  const volumes = volumeCost({ sizeGb: 10 }, prices) + volumeCost({}, prices);
+  const addresses = addressCost({ type: "v4" }, prices);
   expect(overview.cost).toEqual({
     currency: "USD",
     machines: expect.closeTo(ofMachines, 6),

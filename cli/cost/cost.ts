@@ -1,0 +1,97 @@
+// `pulumi-machines cost`: what a stack costs a month by estimate, and what its next update would change of that.
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bareId } from "../../api/names.ts";
+import { isObject } from "../../api/schema.ts";
+import { validated } from "../../api/validated.ts";
+import { MachinesError, messageOf } from "../../provider/client/errors.ts";
+import { givenPrices, pricesOf } from "../../provider/cost/prices.ts";
+import { costReport } from "../../provider/cost/report.ts";
+import type { Prices } from "../../api/prices.ts";
+import { errorsIn, runEngine } from "../promotion/engine.ts";
+import { openProject, reasonOf, type Stack } from "../promotion/stacks.ts";
+import { exportStack, listStacks, SetupError } from "../pulumi.ts";
+import type { Streams } from "../terminal.ts";
+import { pricedIn, readPlan } from "./plan.ts";
+import { jsonOf, markdownOf, textOf } from "./text.ts";
+
+/** Options of the command. */
+export interface CostOptions {
+  readonly stack?: string;
+  /** A saved plan; the command previews when left out. */
+  readonly plan?: string;
+  readonly policyPackConfig?: readonly string[];
+  readonly markdown?: true;
+  readonly json?: true;
+}
+
+/** Prints what the next update of a stack costs. */
+export async function cost(options: CostOptions, { out }: Streams): Promise<void> {
+  if (options.json && options.markdown)
+    throw new MachinesError("invalid-input", "--json and --markdown exclude each other");
+  const name = options.stack ?? (await selectedStack());
+  const prices = pricesIn((options.policyPackConfig ?? []).map((path) => path.replaceAll("{stack}", bareId(name))));
+  const plan =
+    options.plan === undefined ? await previewed(name) : { text: textIn(options.plan), source: options.plan };
+  const plans = readPlan(plan.text, plan.source);
+  const report = costReport(pricedIn(plans, await exportStack(name), `the state of ${name}`), prices);
+  const show = options.json ? jsonOf : options.markdown ? markdownOf : textOf;
+  out(show(name, report));
+}
+
+async function selectedStack(): Promise<string> {
+  const selected = (await listStacks()).find(({ isSelected }) => isSelected)?.name;
+  if (selected !== undefined) return selected;
+  throw new SetupError("no stack is selected: name one with --stack, or select it with `pulumi stack select`");
+}
+
+/** Previews a stack, and returns the plan. */
+async function previewed(name: string): Promise<{ readonly text: string; readonly source: string }> {
+  const stack: Stack = await (await openProject()).stack(name);
+  const folder = mkdtempSync(join(tmpdir(), "pulumi-machines-cost-"));
+  try {
+    const plan = join(folder, "plan.json");
+    const { events, error } = await runEngine((progress) => stack.preview({ plan, ...progress }), undefined);
+    if (error !== undefined) {
+      const errors = errorsIn(events);
+      throw new MachinesError(
+        "refused",
+        `the preview of ${name} failed, so its cost is not known: ${errors.length > 0 ? errors.join("\n") : reasonOf(error, stack)}`,
+      );
+    }
+    return { text: readFileSync(plan, "utf8"), source: "the plan of the preview" };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function textIn(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new MachinesError("invalid-input", `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** The prices of the policy `budget` in its files; a later file replaces those of an earlier one. */
+function pricesIn(files: readonly string[]): Prices {
+  const given = files.map((path) => {
+    let content: unknown;
+    try {
+      content = JSON.parse(textIn(path));
+    } catch (error) {
+      if (error instanceof MachinesError) throw error;
+      throw new MachinesError("invalid-input", `${path}: is no JSON: ${messageOf(error)}`, { cause: error });
+    }
+    const budget = isObject(content) ? content["budget"] : undefined;
+    const prices = validated(givenPrices, (isObject(budget) ? budget["prices"] : undefined) ?? {});
+    if (prices.success) return prices.data;
+    const [issue] = prices.error.issues;
+    throw new MachinesError(
+      "invalid-input",
+      `${path}: ${["budget", "prices", ...(issue?.path ?? [])].join(".")}: ${issue?.message ?? ""}`,
+    );
+  });
+  return pricesOf(given.reduce((all, one) => ({ ...all, ...one }), {}));
+}

@@ -1,0 +1,120 @@
+// The resources of a stack before and after a plan of the engine: what `pulumi preview --save-plan` writes, with the stack's state.
+import { isObject } from "../../api/schema.ts";
+import { MachinesError } from "../../provider/client/errors.ts";
+import type { Values } from "../../provider/core/resource.ts";
+import { UNKNOWN } from "../../provider/core/values.ts";
+import type { Priced } from "../../provider/cost/report.ts";
+import { deploymentIn, heldIn, isSealed, listIn } from "../stackState.ts";
+
+/** What a plan does with one resource. */
+interface ResourcePlan {
+  readonly goal?: {
+    readonly inputDiff?: { readonly adds?: Values; readonly updates?: Values; readonly deletes?: readonly string[] };
+    readonly aliases?: readonly unknown[];
+    readonly propertyDependencies?: Readonly<Record<string, readonly string[] | null>>;
+  };
+  readonly steps?: readonly string[];
+}
+
+type Plans = Readonly<Record<string, ResourcePlan>>;
+
+/** The plans in the text of a file. @throws MachinesError `invalid-input` for any other text */
+export function readPlan(text: string, source: string): Plans {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    // Reported below: a parser's message quotes the text, which may hold secrets.
+  }
+  const plans = isObject(json)
+    ? (json["resourcePlans"] ?? (isObject(json["plan"]) && json["plan"]["resourcePlans"]))
+    : undefined;
+  if (!isObject(plans))
+    throw new MachinesError(
+      "invalid-input",
+      `${source} is no plan of Pulumi; \`pulumi preview --save-plan plan.json\` writes one`,
+    );
+  return plans as Plans;
+}
+
+/** A value with everything unknown that only the stack's key decrypts. */
+function readable(value: unknown): unknown {
+  if (isSealed(value)) return UNKNOWN;
+  if (Array.isArray(value)) return value.map(readable);
+  return isObject(value)
+    ? Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, readable(inner)]))
+    : value;
+}
+
+const readableInputs = (inputs: Values): Values => readable(inputs) as Values;
+
+/** The inputs of an object that the plan imports: the engine reads them, and notes none. */
+const unread: Values = Object.fromEntries(
+  ["app", "config", "regions", "volume", "state", "sizeGb", "type", "plan", "diskSizeGb"].map((name) => [
+    name,
+    UNKNOWN,
+  ]),
+);
+
+const nameIn = (urn: string): string => urn.split("::").slice(3).join("::");
+
+/** The type and the name of a resource of ours that the state does not have; undefined for all others. */
+const named = (urn: string): { readonly type: string; readonly name: string } | undefined => heldIn({ urn });
+
+const removes = new Set(["delete", "delete-replaced", "discard", "discard-replaced", "remove-pending-replace"]);
+
+/** Whether a step leaves a resource that the program only reads. */
+const isRead = (step: string): boolean => step.startsWith("read");
+
+/**
+ * The resources of a stack that cost something, before and after a plan.
+ * @param exported the output of `pulumi stack export`
+ */
+export function pricedIn(plans: Plans, exported: string, source: string): readonly Priced[] {
+  const held = listIn(deploymentIn(exported, source), "resources").flatMap((found) => {
+    const resource = heldIn(found);
+    // The Machines of a fleet are counted with the fleet, and an object that is being replaced with its replacement.
+    const isOwn =
+      resource !== undefined && !resource.isExternal && !resource.isReplaced && found["viewOf"] === undefined;
+    return isOwn ? [resource] : [];
+  });
+  const before = new Map(
+    held.map(({ urn, type, name, inputs }) => [urn, { type, name, inputs: readableInputs(inputs) }]),
+  );
+  const renamed = new Set<string>();
+  const planned = Object.entries(plans).flatMap(([urn, { goal, steps = [] }]): Priced[] => {
+    const formerUrn = before.has(urn)
+      ? urn
+      : goal?.aliases?.find((alias): alias is string => typeof alias === "string" && before.has(alias));
+    const former = formerUrn === undefined ? undefined : before.get(formerUrn);
+    const { type, name } = former ?? named(urn) ?? {};
+    if (type === undefined || name === undefined || steps.every(isRead)) return [];
+    if (formerUrn !== undefined && formerUrn !== urn) renamed.add(formerUrn);
+    const appUrn = goal?.propertyDependencies?.["app"]?.find((one) => /\bmachines[:/](index:)?App::/.test(one));
+    const isGone = steps.length > 0 && steps.every((step) => removes.has(step));
+    // The engine notes no goal of a resource that has no part in an update with targets.
+    const kept = goal === undefined ? former?.inputs : applied(former?.inputs, goal.inputDiff);
+    const isImported = steps.some((step) => step.startsWith("import"));
+    return [
+      {
+        ...{ type, name: nameIn(urn) || name },
+        before: former?.inputs,
+        after: isGone ? undefined : isImported ? unread : kept,
+        appInProgram: appUrn === undefined ? undefined : nameIn(appUrn),
+      },
+    ];
+  });
+  // What the plan does not name, because it has targets, stays as it is.
+  const others = [...before].flatMap(([urn, { type, name, inputs }]): Priced[] =>
+    Object.hasOwn(plans, urn) || renamed.has(urn) ? [] : [{ type, name, before: inputs, after: inputs }],
+  );
+  return [...planned, ...others];
+}
+
+type InputDiff = NonNullable<ResourcePlan["goal"]>["inputDiff"];
+
+/** The inputs that a plan makes of those in the state. */
+function applied(inputs: Values = {}, { adds = {}, updates = {}, deletes = [] }: NonNullable<InputDiff> = {}): Values {
+  const kept = Object.entries(inputs).filter(([name]) => !deletes.includes(name));
+  return { ...Object.fromEntries(kept), ...readableInputs(adds), ...readableInputs(updates) };
+}
