@@ -1,7 +1,5 @@
 // `pulumi-machines cost`: what a stack costs a month by estimate, and what its next update would change of that.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { bareId } from "../../api/names.ts";
 import { isObject } from "../../api/schema.ts";
 import { validated } from "../../api/validated.ts";
@@ -9,11 +7,10 @@ import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { givenPrices, pricesOf } from "../../provider/cost/prices.ts";
 import { costReport } from "../../provider/cost/report.ts";
 import type { Prices } from "../../api/prices.ts";
-import { errorsIn, runEngine } from "../promotion/engine.ts";
-import { openProject, reasonOf, type Stack } from "../promotion/stacks.ts";
-import { exportStack, listStacks, SetupError } from "../pulumi.ts";
+import { exportStack } from "../pulumi.ts";
+import { previewed, readPlan, selectedStack } from "../savedPlan.ts";
 import type { Streams } from "../terminal.ts";
-import { pricedIn, readPlan } from "./plan.ts";
+import { pricedIn } from "./plan.ts";
 import { jsonOf, markdownOf, textOf } from "./text.ts";
 
 /** Options of the command. */
@@ -32,38 +29,10 @@ export async function cost(options: CostOptions, { out }: Streams): Promise<void
     throw new MachinesError("invalid-input", "--json and --markdown exclude each other");
   const name = options.stack ?? (await selectedStack());
   const prices = pricesIn((options.policyPackConfig ?? []).map((path) => path.replaceAll("{stack}", bareId(name))));
-  const plan =
-    options.plan === undefined ? await previewed(name) : { text: textIn(options.plan), source: options.plan };
-  const plans = readPlan(plan.text, plan.source);
+  const plans = options.plan === undefined ? await previewed(name) : readPlan(textIn(options.plan), options.plan);
   const report = costReport(pricedIn(plans, await exportStack(name), `the state of ${name}`), prices);
   const show = options.json ? jsonOf : options.markdown ? markdownOf : textOf;
   out(show(name, report));
-}
-
-async function selectedStack(): Promise<string> {
-  const selected = (await listStacks()).find(({ isSelected }) => isSelected)?.name;
-  if (selected !== undefined) return selected;
-  throw new SetupError("no stack is selected: name one with --stack, or select it with `pulumi stack select`");
-}
-
-/** Previews a stack, and returns the plan. */
-async function previewed(name: string): Promise<{ readonly text: string; readonly source: string }> {
-  const stack: Stack = await (await openProject()).stack(name);
-  const folder = mkdtempSync(join(tmpdir(), "pulumi-machines-cost-"));
-  try {
-    const plan = join(folder, "plan.json");
-    const { events, error } = await runEngine((progress) => stack.preview({ plan, ...progress }), undefined);
-    if (error !== undefined) {
-      const errors = errorsIn(events);
-      throw new MachinesError(
-        "refused",
-        `the preview of ${name} failed, so its cost is not known: ${errors.length > 0 ? errors.join("\n") : reasonOf(error, stack)}`,
-      );
-    }
-    return { text: readFileSync(plan, "utf8"), source: "the plan of the preview" };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
 }
 
 function textIn(path: string): string {

@@ -1,41 +1,10 @@
 // The resources of a stack before and after a plan of the engine: what `pulumi preview --save-plan` writes, with the stack's state.
 import { isObject } from "../../api/schema.ts";
-import { MachinesError } from "../../provider/client/errors.ts";
 import type { Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
 import type { Priced } from "../../provider/cost/report.ts";
+import type { Plans, ResourcePlan } from "../savedPlan.ts";
 import { deploymentIn, heldIn, isSealed, listIn } from "../stackState.ts";
-
-/** What a plan does with one resource. */
-interface ResourcePlan {
-  readonly goal?: {
-    readonly inputDiff?: { readonly adds?: Values; readonly updates?: Values; readonly deletes?: readonly string[] };
-    readonly aliases?: readonly unknown[];
-    readonly propertyDependencies?: Readonly<Record<string, readonly string[] | null>>;
-  };
-  readonly steps?: readonly string[];
-}
-
-type Plans = Readonly<Record<string, ResourcePlan>>;
-
-/** The plans in the text of a file. @throws MachinesError `invalid-input` for any other text */
-export function readPlan(text: string, source: string): Plans {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    // Reported below: a parser's message quotes the text, which may hold secrets.
-  }
-  const plans = isObject(json)
-    ? (json["resourcePlans"] ?? (isObject(json["plan"]) && json["plan"]["resourcePlans"]))
-    : undefined;
-  if (!isObject(plans))
-    throw new MachinesError(
-      "invalid-input",
-      `${source} is no plan of Pulumi; \`pulumi preview --save-plan plan.json\` writes one`,
-    );
-  return plans as Plans;
-}
 
 /** A value with everything unknown that only the stack's key decrypts. */
 function readable(value: unknown): unknown {

@@ -10,12 +10,12 @@ import { noTag } from "../../provider/fleets/drift.ts";
 import { openState } from "../drift/openState.ts";
 import type { DeploymentEntry } from "../entries.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
+import { previewed, selectedStack, type Plans } from "../savedPlan.ts";
 import { deploymentIn, listIn, readState, sealed, type StateProvider } from "../stackState.ts";
 import { clientOf } from "../targets.ts";
 import { agreed, requireInteractiveTerminal, type Asking, type Streams } from "../terminal.ts";
 import { importState, writeState } from "../writtenState.ts";
 import { migrated, migrationsIn, type Migration } from "./migrations.ts";
-import { previewed, type Plan } from "./plan.ts";
 
 /** Options of the command. */
 export interface MigrateOptions extends Asking {
@@ -30,9 +30,11 @@ const longestLook = 120_000;
 /**
  * Finds what the program declares as another type, checks it with the service, asks, writes the state, and checks it by a preview.
  * Returns the exit code: 0 if it is done or nothing is to do, 1 if the user refused or something cannot be migrated.
- * @throws MachinesError `configuration` if the preview fails, `refused` if the state changed meanwhile or the result would not be unchanged
+ * @throws MachinesError `refused` if a preview fails, the state has changed meanwhile, or the next update would change something
  */
-export async function migrate(options: MigrateOptions, { out, err }: Streams): Promise<0 | 1> {
+export async function migrate(given: MigrateOptions, { out, err }: Streams): Promise<0 | 1> {
+  const stack = given.stack ?? (await selectedStack());
+  const options = { ...given, stack };
   const text = await exportStack(options.stack);
   const state = readState(text, source);
   refusePending(text);
@@ -43,7 +45,7 @@ export async function migrate(options: MigrateOptions, { out, err }: Streams): P
       "machines:fleetViews is true, and a migration cannot write views: set it to false, run up, migrate, and set it back",
     );
   const open = openState(readState(await exportStack(options.stack, "clear"), source));
-  const plan = await previewed(options.stack);
+  const plan = await previewed(stack);
   const { migrations, problems } = migrationsIn(plan, { sealed: deploymentIn(text, source), open });
   out(`Stack ${state.stack ?? ""} of ${state.project ?? ""}\n\n`);
   for (const problem of problems) err(`Not migrated: ${problem}.`);
@@ -65,8 +67,8 @@ export async function migrate(options: MigrateOptions, { out, err }: Streams): P
   const entries = listIn(deploymentIn(text, source), "resources") as readonly DeploymentEntry[];
   const next = migrated(entries, migrations, { plan, outputs, now: new Date().toISOString() });
   const copy = await writeState(text, next, { stack: state.stack, given: options.stack, before: "migration" });
-  await requireUnchanged(migrations, text, copy, options);
-  out(doneText(migrations, copy, options));
+  await requireUnchanged(migrations, text, copy, stack);
+  out(doneText(migrations, copy, given));
   return problems.length === 0 ? 0 : 1;
 }
 
@@ -157,7 +159,7 @@ async function requireUnchanged(
   migrations: readonly Migration[],
   text: string,
   copy: string,
-  { stack }: MigrateOptions,
+  stack: string,
 ): Promise<void> {
   let problems: string[];
   try {
@@ -175,12 +177,13 @@ async function requireUnchanged(
 }
 
 /** What the next update would change. */
-function differenceIn(plan: Plan, { urn, resource, name, sources }: Migration): string | undefined {
-  const { steps = [], inputDiff } = plan.get(urn) ?? {};
-  const deleted = sources.find((one) => plan.get(one.urn)?.steps.includes("delete") === true);
+function differenceIn(plan: Plans, { urn, resource, name, sources }: Migration): string | undefined {
+  const { steps = [], goal } = plan[urn] ?? {};
+  const { adds, updates, deletes = [] } = goal?.inputDiff ?? {};
+  const deleted = sources.find((one) => plan[one.urn]?.steps?.includes("delete") === true);
   if (deleted !== undefined) return `${resource.name} ${name}: the next update would still delete ${deleted.name}.`;
   if (steps.every((step) => step === "same")) return undefined;
-  const names = Object.keys({ ...inputDiff?.adds, ...inputDiff?.updates }).concat(inputDiff?.deletes ?? []);
+  const names = [...Object.keys({ ...adds, ...updates }), ...deletes];
   return `${resource.name} ${name}: the next update would ${steps.join(", ")} it${names.length === 0 ? "" : `, because the program has another ${names.join(", ")}`}.`;
 }
 

@@ -9,7 +9,7 @@ import { resources as types } from "../../provider/registry.ts";
 import { inOrder, type DeploymentEntry } from "../entries.ts";
 import { heldIn, isSealed, listIn, sealed } from "../stackState.ts";
 import type { OpenState, OpenResource } from "../drift/openState.ts";
-import type { Plan, Planned } from "./plan.ts";
+import type { Plans, ResourcePlan } from "../savedPlan.ts";
 
 /** The types that the objects of other types can become part of. */
 const sourceTypes: Readonly<Record<string, string>> = { Fleet: "Machine", AppSecrets: "Secret" };
@@ -26,7 +26,7 @@ export interface Migration {
   readonly id: string;
   /** The resources that the program no longer declares. */
   readonly sources: readonly OpenResource[];
-  readonly planned: Planned;
+  readonly planned: ResourcePlan;
   /** Its inputs, with the values that the objects have, and with secrets sealed. */
   readonly inputs: Values;
   /** The inputs of the objects in plain text, as the handlers of the type take them. Never print them. */
@@ -53,14 +53,14 @@ export interface States {
 }
 
 /** What becomes part of something else, by the plan of an update. */
-export function migrationsIn(plan: Plan, states: States): Found {
+export function migrationsIn(plan: Plans, states: States): Found {
   const entries = listIn(states.sealed, "resources") as readonly DeploymentEntry[];
   const providerOf = (urn: string): unknown => entries.find((entry) => entry.urn === urn)?.["provider"];
   const leaving = states.open.resources.filter(
     ({ urn, id, isReplaced, isExternal }) =>
-      id !== "" && !isReplaced && !isExternal && plan.get(urn)?.steps.join() === "delete",
+      id !== "" && !isReplaced && !isExternal && plan[urn]?.steps?.join() === "delete",
   );
-  const targets = [...plan.values()].flatMap((planned) => targetOf(planned, entries, states.open) ?? []);
+  const targets = Object.entries(plan).flatMap(([urn, planned]) => targetOf(urn, planned, entries, states.open) ?? []);
   const problems: string[] = [];
   const migrations: Migration[] = [];
   const taken = new Map<string, string>();
@@ -98,19 +98,25 @@ export function migrationsIn(plan: Plan, states: States): Found {
 /** A resource that the program declares, before it is known what becomes part of it. */
 type Target = Omit<Migration, "id" | "sources" | "open"> & { readonly type: string };
 
-function targetOf(planned: Planned, entries: readonly DeploymentEntry[], open: OpenState): Target | undefined {
-  const { urn, steps, goal, inputDiff, state } = planned;
+function targetOf(
+  urn: string,
+  planned: ResourcePlan,
+  entries: readonly DeploymentEntry[],
+  open: OpenState,
+): Target | undefined {
+  const { steps = [], goal, state } = planned;
+  const { adds = {}, updates = {}, deletes = [] } = goal?.inputDiff ?? {};
   const held = heldIn({ ...goal, urn, id: "" });
   const resource = types[held?.type ?? ""];
   // What exists already can only gain secrets: Machines join a fleet that exists by its input `adopt`.
   const isWanted = steps.join() === "create" || (steps.join() === "update" && held?.type === "AppSecrets");
   if (!held || !resource || sourceTypes[held.type] === undefined || !isWanted) return undefined;
   const existing = entries.find((entry) => entry.urn === urn && entry["delete"] !== true);
-  const inputs: Values = { ...(isObject(existing?.["inputs"]) ? existing["inputs"] : {}), ...inputDiff.adds };
-  for (const [name, value] of Object.entries(inputDiff.updates)) define(inputs, name, value);
-  for (const name of inputDiff.deletes) delete inputs[name];
+  const inputs: Values = { ...(isObject(existing?.["inputs"]) ? existing["inputs"] : {}), ...adds };
+  for (const [name, value] of Object.entries(updates)) define(inputs, name, value);
+  for (const name of deletes) delete inputs[name];
   // The plan leaves these out of the difference.
-  for (const name of [CONTEXT, "__provider"]) if (state[name] !== undefined) inputs[name] = state[name];
+  for (const name of [CONTEXT, "__provider"]) if (state?.[name] !== undefined) inputs[name] = state[name];
   const app = inputs["app"];
   if (typeof app !== "string" || hasUnknown(app)) return undefined;
   const before = existing && open.resources.find((one) => one.urn === urn)?.outputs;
@@ -225,7 +231,7 @@ export type Outputs = ReadonlyMap<string, Values>;
 export function migrated(
   entries: readonly DeploymentEntry[],
   migrations: readonly Migration[],
-  { plan, outputs, now }: { readonly plan: Plan; readonly outputs: Outputs; readonly now: string },
+  { plan, outputs, now }: { readonly plan: Plans; readonly outputs: Outputs; readonly now: string },
 ): DeploymentEntry[] {
   const successors = new Map(
     migrations.flatMap(({ urn, sources }) => sources.map((source) => [source.urn, urn] as const)),
@@ -275,18 +281,19 @@ function entryOf(
 }
 
 /** Adds components of the program that become parents, and are not in the state yet. */
-function withParents(entries: readonly DeploymentEntry[], plan: Plan): DeploymentEntry[] {
+function withParents(entries: readonly DeploymentEntry[], plan: Plans): DeploymentEntry[] {
   const all = [...entries];
   const known = new Set(entries.map(({ urn }) => urn));
   for (const entry of all) {
     const parent = entry["parent"];
-    const planned = typeof parent === "string" && !known.has(parent) ? plan.get(parent) : undefined;
-    if (planned?.goal === undefined || planned.goal["custom"] === true) continue;
-    known.add(planned.urn);
-    const { type, parent: above } = planned.goal;
+    if (typeof parent !== "string" || known.has(parent)) continue;
+    const goal = plan[parent]?.goal;
+    if (goal === undefined || goal["custom"] === true) continue;
+    known.add(parent);
+    const { type, parent: above } = goal;
     // The loop comes to it too: its own parent may be new.
     all.push({
-      urn: planned.urn,
+      urn: parent,
       custom: false,
       type,
       inputs: {},

@@ -1,6 +1,7 @@
 // What `pulumi-machines cost` reads from a plan of the engine and a state.
 import { describe, expect, test } from "vitest";
-import { pricedIn, readPlan } from "../../cli/cost/plan.ts";
+import { pricedIn } from "../../cli/cost/plan.ts";
+import { readPlan } from "../../cli/savedPlan.ts";
 import { jsonOf, markdownOf, textOf } from "../../cli/cost/text.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
 import { pricesOf } from "../../provider/cost/prices.ts";

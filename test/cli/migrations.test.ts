@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { openState } from "../../cli/drift/openState.ts";
 import { migrated, migrationsIn, type Found } from "../../cli/migration/migrations.ts";
-import { planIn, type Plan } from "../../cli/migration/plan.ts";
+import { readPlan, type Plans } from "../../cli/savedPlan.ts";
 import { deploymentIn, listIn, readState } from "../../cli/stackState.ts";
 import type { DeploymentEntry } from "../../cli/entries.ts";
 import type { Values } from "../../provider/core/resource.ts";
@@ -39,7 +39,7 @@ interface Wanted {
 const component = "urn:pulumi:dev::shop::my:index:Tier::tier";
 
 /** The plan of a program without the resources of these names. */
-function planOf(shape: Shape, without: readonly Exported[], wanted: readonly Wanted[]): Plan {
+function planOf(shape: Shape, without: readonly Exported[], wanted: readonly Wanted[]): Plans {
   const provider =
     shape === "dynamic"
       ? "urn:pulumi:dev::shop::pulumi:providers:pulumi-nodejs::default::0a1b"
@@ -61,7 +61,7 @@ function planOf(shape: Shape, without: readonly Exported[], wanted: readonly Wan
       }),
     ),
   };
-  return planIn(JSON.stringify({ resourcePlans }));
+  return readPlan(JSON.stringify({ resourcePlans }), source);
 }
 
 /** The states of an export: as it is, and in plain text. */
