@@ -1,9 +1,9 @@
-// What a change costs, with the real CLI on both bindings: by the command, from its own preview and from a saved plan. test/cost/ has the
+// What a change costs, with the real CLI: by the command, from its own preview and from a saved plan. test/cost/ has the
 // computation, and test/cli/cost.test.ts how it is read from a plan.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { bindings, Stack } from "../support/stack.ts";
+import { bindingsOr, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const secret = "canary-cost-91";
@@ -18,7 +18,7 @@ interface Report {
   };
 }
 
-describe.each(bindings)("the cost of a change on %s", (binding) => {
+describe.each(bindingsOr("pulumi-machines-plugin"))("the cost of a change on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
 
