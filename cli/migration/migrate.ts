@@ -47,7 +47,8 @@ export async function migrate(given: MigrateOptions, { out, err }: Streams): Pro
   const open = openState(readState(await exportStack(options.stack, "clear"), source));
   const plan = await previewed(stack);
   const { migrations, problems } = migrationsIn(plan, { sealed: deploymentIn(text, source), open });
-  out(`Stack ${state.stack ?? ""} of ${state.project ?? ""}\n\n`);
+  // An empty state names neither.
+  if (state.stack !== undefined) out(`Stack ${state.stack} of ${state.project ?? ""}\n\n`);
   for (const problem of problems) err(`Not migrated: ${problem}.`);
   if (migrations.length === 0) {
     if (problems.length === 0) out(nothing);
