@@ -44,6 +44,13 @@ export function readPlan(text: string, source: string): Plans {
   return plans as Plans;
 }
 
+/** The inputs that a plan makes of those in the state. */
+export function inputsAfter(before: Values, { goal }: ResourcePlan): Values {
+  const { adds = {}, updates = {}, deletes = [] } = goal?.inputDiff ?? {};
+  const kept = Object.entries(before).filter(([name]) => !deletes.includes(name));
+  return { ...Object.fromEntries(kept), ...adds, ...updates };
+}
+
 /** The name of the selected stack. @throws SetupError if none is selected */
 export async function selectedStack(): Promise<string> {
   const selected = (await listStacks()).find(({ isSelected }) => isSelected)?.name;

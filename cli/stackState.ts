@@ -77,7 +77,8 @@ export function openText(value: unknown): string | undefined {
   return typeof plaintext === "string" ? plainText(JSON.parse(plaintext)) : undefined;
 }
 
-const nameIn = (urn: string): string => urn.split("::").slice(3).join("::");
+/** The name of a resource in the program. */
+export const nameIn = (urn: string): string => urn.split("::").slice(3).join("::");
 
 /**
  * Reads an export.

@@ -2,6 +2,9 @@
 import { configKeys, readConfig, type Config } from "../provider/client/config.ts";
 import type { Api } from "../provider/client/api.ts";
 import { newClient } from "../provider/client/connect.ts";
+import { processJournal } from "../provider/core/journal.ts";
+import type { Call } from "../provider/core/resource.ts";
+import { Run } from "../provider/core/run/run.ts";
 import { isSealed, openText, plainText, type StateProvider, type StackState } from "./stackState.ts";
 import { MachinesError, messageOf } from "../provider/client/errors.ts";
 
@@ -92,3 +95,14 @@ export function clientOf(
     warn,
   );
 }
+
+/** Milliseconds for reading the objects of one request. */
+const longestLook = 120_000;
+
+/** The arguments of a handler that reads an object. */
+export const readingCall = (api: Api, warn: Call["warn"], warnOfJournal = warn): Call => ({
+  api: api.within({ at: api.clock.now() + longestLook, allowed: "2m" }),
+  run: new Run(() => processJournal(warnOfJournal)),
+  progress: () => undefined,
+  warn,
+});

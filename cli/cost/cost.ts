@@ -1,5 +1,4 @@
 // `pulumi-machines cost`: what a stack costs a month by estimate, and what its next update would change of that.
-import { readFileSync } from "node:fs";
 import { bareId } from "../../api/names.ts";
 import { isObject } from "../../api/schema.ts";
 import { validated } from "../../api/validated.ts";
@@ -10,6 +9,7 @@ import type { Prices } from "../../api/prices.ts";
 import { exportStack } from "../pulumi.ts";
 import { previewed, readPlan, selectedStack } from "../savedPlan.ts";
 import type { Streams } from "../terminal.ts";
+import { textIn } from "../textIn.ts";
 import { pricedIn } from "./plan.ts";
 import { jsonOf, markdownOf, textOf } from "./text.ts";
 
@@ -33,14 +33,6 @@ export async function cost(options: CostOptions, { out }: Streams): Promise<void
   const report = costReport(pricedIn(plans, await exportStack(name), `the state of ${name}`), prices);
   const show = options.json ? jsonOf : options.markdown ? markdownOf : textOf;
   out(show(name, report));
-}
-
-function textIn(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw new MachinesError("invalid-input", `${path} cannot be read: ${messageOf(error)}`, { cause: error });
-  }
 }
 
 /** The prices of the policy `budget` in its files; a later file replaces those of an earlier one. */

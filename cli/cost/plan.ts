@@ -3,8 +3,8 @@ import { isObject } from "../../api/schema.ts";
 import type { Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
 import type { Priced } from "../../provider/cost/report.ts";
-import type { Plans, ResourcePlan } from "../savedPlan.ts";
-import { deploymentIn, heldIn, isSealed, listIn } from "../stackState.ts";
+import { inputsAfter, type Plans } from "../savedPlan.ts";
+import { deploymentIn, heldIn, isSealed, listIn, nameIn } from "../stackState.ts";
 
 /** A value with everything unknown that only the stack's key decrypts. */
 function readable(value: unknown): unknown {
@@ -24,8 +24,6 @@ const unread: Values = Object.fromEntries(
     UNKNOWN,
   ]),
 );
-
-const nameIn = (urn: string): string => urn.split("::").slice(3).join("::");
 
 /** The type and the name of a resource of ours that the state does not have; undefined for all others. */
 const named = (urn: string): { readonly type: string; readonly name: string } | undefined => heldIn({ urn });
@@ -51,7 +49,8 @@ export function pricedIn(plans: Plans, exported: string, source: string): readon
     held.map(({ urn, type, name, inputs }) => [urn, { type, name, inputs: readableInputs(inputs) }]),
   );
   const renamed = new Set<string>();
-  const planned = Object.entries(plans).flatMap(([urn, { goal, steps = [] }]): Priced[] => {
+  const all = Object.entries(plans).flatMap(([urn, planned]): Priced[] => {
+    const { goal, steps = [] } = planned;
     const formerUrn = before.has(urn)
       ? urn
       : goal?.aliases?.find((alias): alias is string => typeof alias === "string" && before.has(alias));
@@ -62,7 +61,7 @@ export function pricedIn(plans: Plans, exported: string, source: string): readon
     const appUrn = goal?.propertyDependencies?.["app"]?.find((one) => /\bmachines[:/](index:)?App::/.test(one));
     const isGone = steps.length > 0 && steps.every((step) => removes.has(step));
     // The engine notes no goal of a resource that has no part in an update with targets.
-    const kept = goal === undefined ? former?.inputs : applied(former?.inputs, goal.inputDiff);
+    const kept = goal === undefined ? former?.inputs : readableInputs(inputsAfter(former?.inputs ?? {}, planned));
     const isImported = steps.some((step) => step.startsWith("import"));
     return [
       {
@@ -77,13 +76,5 @@ export function pricedIn(plans: Plans, exported: string, source: string): readon
   const others = [...before].flatMap(([urn, { type, name, inputs }]): Priced[] =>
     Object.hasOwn(plans, urn) || renamed.has(urn) ? [] : [{ type, name, before: inputs, after: inputs }],
   );
-  return [...planned, ...others];
-}
-
-type InputDiff = NonNullable<ResourcePlan["goal"]>["inputDiff"];
-
-/** The inputs that a plan makes of those in the state. */
-function applied(inputs: Values = {}, { adds = {}, updates = {}, deletes = [] }: NonNullable<InputDiff> = {}): Values {
-  const kept = Object.entries(inputs).filter(([name]) => !deletes.includes(name));
-  return { ...Object.fromEntries(kept), ...readableInputs(adds), ...readableInputs(updates) };
+  return [...all, ...others];
 }

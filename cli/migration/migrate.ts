@@ -1,9 +1,7 @@
 // `pulumi-machines migrate`: lets a resource of another type take over the objects of resources that the program no longer declares.
 // It changes only the state, and checks the result by a preview.
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
-import { processJournal } from "../../provider/core/journal.ts";
 import type { Call, Values } from "../../provider/core/resource.ts";
-import { Run } from "../../provider/core/run/run.ts";
 import { forHandler, outputsOf } from "../../provider/core/state.ts";
 import { withoutUndefined } from "../../provider/core/values.ts";
 import { noTag } from "../../provider/fleets/drift.ts";
@@ -12,7 +10,7 @@ import type { DeploymentEntry } from "../entries.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
 import { previewed, selectedStack, type Plans } from "../savedPlan.ts";
 import { deploymentIn, listIn, readState, sealed, type StateProvider } from "../stackState.ts";
-import { clientOf } from "../targets.ts";
+import { clientOf, readingCall } from "../targets.ts";
 import { agreed, requireInteractiveTerminal, type Asking, type Streams } from "../terminal.ts";
 import { importState, writeState } from "../writtenState.ts";
 import { migrated, migrationsIn, type Migration } from "./migrations.ts";
@@ -23,9 +21,6 @@ export interface MigrateOptions extends Asking {
 }
 
 const source = "the output of `pulumi stack export`";
-
-/** Milliseconds for reading the objects. */
-const longestLook = 120_000;
 
 /**
  * Finds what the program declares as another type, checks it with the service, asks, writes the state, and checks it by a preview.
@@ -99,10 +94,14 @@ async function seen(migrations: readonly Migration[], asked: Asked): Promise<Rea
   for (const migration of migrations) {
     const api = clientOf(migration.sources[0]?.provider, asked.config, asked.providers, asked.err);
     try {
-      const run = new Run(() => processJournal(asked.err));
-      const at = api.clock.now() + longestLook;
-      const call = { api: api.within({ at, allowed: "2m" }), run, progress: () => undefined, warn: () => undefined };
-      found.set(migration.urn, await outputsNow(migration, call));
+      // What a read would warn of is in the outputs.
+      found.set(
+        migration.urn,
+        await outputsNow(
+          migration,
+          readingCall(api, () => undefined, asked.err),
+        ),
+      );
     } finally {
       await api.close();
     }

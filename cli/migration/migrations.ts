@@ -9,7 +9,7 @@ import { resources as types } from "../../provider/registry.ts";
 import { inOrder, type DeploymentEntry } from "../entries.ts";
 import { heldIn, isSealed, listIn, sealed } from "../stackState.ts";
 import type { OpenState, OpenResource } from "../drift/openState.ts";
-import type { Plans, ResourcePlan } from "../savedPlan.ts";
+import { inputsAfter, type Plans, type ResourcePlan } from "../savedPlan.ts";
 
 /** The types that the objects of other types can become part of. */
 const sourceTypes: Readonly<Record<string, string>> = { Fleet: "Machine", AppSecrets: "Secret" };
@@ -105,16 +105,13 @@ function targetOf(
   open: OpenState,
 ): Target | undefined {
   const { steps = [], goal, state } = planned;
-  const { adds = {}, updates = {}, deletes = [] } = goal?.inputDiff ?? {};
   const held = heldIn({ ...goal, urn, id: "" });
   const resource = types[held?.type ?? ""];
   // What exists already can only gain secrets: Machines join a fleet that exists by its input `adopt`.
   const isWanted = steps.join() === "create" || (steps.join() === "update" && held?.type === "AppSecrets");
   if (!held || !resource || sourceTypes[held.type] === undefined || !isWanted) return undefined;
   const existing = entries.find((entry) => entry.urn === urn && entry["delete"] !== true);
-  const inputs: Values = { ...(isObject(existing?.["inputs"]) ? existing["inputs"] : {}), ...adds };
-  for (const [name, value] of Object.entries(updates)) define(inputs, name, value);
-  for (const name of deletes) delete inputs[name];
+  const inputs = inputsAfter(isObject(existing?.["inputs"]) ? existing["inputs"] : {}, planned);
   // The plan leaves these out of the difference.
   for (const name of [CONTEXT, "__provider"]) if (state?.[name] !== undefined) inputs[name] = state[name];
   const app = inputs["app"];

@@ -1,6 +1,6 @@
 // `pulumi-machines orphans`: finds objects that the service has and no state knows. It changes nothing but the file of
 // --import, and deletes what --delete names.
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { docsUrl } from "../../api/docsUrl.ts";
 import { newClient } from "../../provider/client/connect.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
@@ -14,6 +14,7 @@ import { targetsOf, type Target } from "../targets.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
 import type { Api } from "../../provider/client/api.ts";
 import { requireInteractiveTerminal, type Streams } from "../terminal.ts";
+import { textIn } from "../textIn.ts";
 import { deleteOrphans, type Consent } from "./deletion.ts";
 import { noOtherStacks, readOtherStacks, type OtherStacks } from "./otherStacks.ts";
 import { jsonOf, textOf, type PlaceReport } from "./report.ts";
@@ -187,14 +188,6 @@ function wantedOf({ app = [], allApps, snapshots, only = [] }: Options): ScopeSe
 async function stateOf({ stack, state }: Options): Promise<StackState> {
   if (state === undefined) return readState(await exportStack(stack), "the output of `pulumi stack export`");
   return readState(textIn(state), state === "-" ? "standard input" : state);
-}
-
-function textIn(file: string): string {
-  try {
-    return readFileSync(file === "-" ? 0 : file, "utf8");
-  } catch (error) {
-    throw new MachinesError("invalid-input", `${file} cannot be read: ${messageOf(error)}`, { cause: error });
-  }
 }
 
 /** An export alone has no stack configuration: then the environment's is used. */

@@ -2,7 +2,7 @@
 // only the state; the next `pulumi up` deletes the replacement.
 import { orUndefined } from "../../provider/client/existence.ts";
 import type { Api } from "../../provider/client/api.ts";
-import { clientOf } from "../targets.ts";
+import { clientOf, readingCall } from "../targets.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
 import { changedBack, chosen, createdIn, replacementsIn, undone, type Replacement } from "./replacements.ts";
 import type { DeploymentEntry } from "../entries.ts";
@@ -12,8 +12,6 @@ import { readOtherStacks, stackText, type OtherStacks } from "./otherStacks.ts";
 import { doubtAbout, proofFacts, type ProofFacts } from "./proof.ts";
 import { agreed, requireInteractiveTerminal, typed, type Asking, type Streams } from "../terminal.ts";
 import { writeState } from "../writtenState.ts";
-import { processJournal } from "../../provider/core/journal.ts";
-import { Run } from "../../provider/core/run/run.ts";
 
 /** Options of the command. */
 export interface UndoOptions extends Asking {
@@ -21,9 +19,6 @@ export interface UndoOptions extends Asking {
 }
 
 const source = "the output of `pulumi stack export`";
-
-/** The timeout in milliseconds for reading the originals. */
-const longestLook = 120_000;
 
 /**
  * Shows the replacements, checks that the originals exist, asks, and writes the state. Returns the exit code: 0 if it
@@ -169,10 +164,8 @@ async function checkOriginals(
 
 /** Whether the original exists and stays: an object that is being deleted counts as gone. */
 async function isThere(api: Api, { resource, original }: Replacement, warn: Streams["err"]): Promise<boolean> {
-  const at = api.clock.now() + longestLook;
+  const call = readingCall(api, warn);
   const id = resource.id.parse(original.id);
-  const run = new Run(() => processJournal(warn));
-  const call = { api: api.within({ at, allowed: "2m" }), run, progress: () => undefined, warn };
   return (await orUndefined(() => resource.read({ ...call, id, state: undefined }))) !== undefined;
 }
 

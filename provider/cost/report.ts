@@ -71,7 +71,7 @@ const costsOf = ({ before, after, isLeast, isUnknownBefore }: Sum): Costs => ({
 });
 
 /**
- * What a change costs a month. Each App is rounded to cents, so that the total is exactly the sum of what is shown.
+ * What a change costs a month. The amount of each App is rounded to cents, and the total is their sum.
  * @returns undefined if nothing costs anything, before or afterwards
  */
 export function costReport(all: readonly Priced[], prices: Prices): CostReport | undefined {

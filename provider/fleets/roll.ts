@@ -93,15 +93,11 @@ export async function roll(rollout: Omit<Rollout, "committed" | "isPromoted" | "
   if (old) {
     const known = await fleetMachines(call.api, fleet);
     await knowVolumes(call.api, fleet, old, known);
-    const serving = new Set(old.machines?.map(({ id }) => bareId(id)));
+    const ids = new Set(old.machines?.map(({ id }) => bareId(id)));
+    const serving = known.filter(({ id }) => ids.has(id));
     // After a rollout that did not end, not all of them have the secrets of the state.
     const version = old.rollout === "complete" ? old.minSecretsVersion : undefined;
-    await tagKnown(
-      call,
-      fleet,
-      known.filter(({ id }) => serving.has(id)),
-      version,
-    );
+    await tagKnown(call, fleet, serving, version);
   }
   await adopt(call, fleet, wanted.adopt ?? []);
   const report = new Report(whole);

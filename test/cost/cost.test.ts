@@ -7,20 +7,11 @@ import { UNKNOWN } from "../../provider/core/values.ts";
 import { estimateOf } from "../../provider/cost/estimate.ts";
 import { pricesOf } from "../../provider/cost/prices.ts";
 import { afterText, changeText, costReport, type CostReport, type Priced } from "../../provider/cost/report.ts";
+import { roundPrices } from "../support/roundPrices.ts";
 
 fc.configureGlobal({ seed: 1 });
 
-/** Prices that are easy to add. */
-const prices = pricesOf({
-  sharedCpu: 1,
-  performanceCpu: 10,
-  memoryGb: 4,
-  gpu: { a10: 100 },
-  volumeGb: 1,
-  address: { v4: 2 },
-  postgres: { basic: 30 },
-  postgresDiskGb: 1,
-});
+const prices = pricesOf(roundPrices);
 const estimate = (type: string, inputs: Values): [monthly: number, isLeast: boolean] => {
   const { monthly, isLeast } = estimateOf(type, inputs, prices);
   return [monthly, isLeast];
@@ -110,7 +101,7 @@ const ofAll = (all: readonly Priced[]): CostReport | undefined => costReport(all
 const cents = (amount: number | null): number => Math.round((amount ?? 0) * 100);
 
 describe("the report", () => {
-  test("the total is exactly the sum of what is shown of each App", () =>
+  test("the total is exactly the sum of the Apps' rounded amounts", () =>
     fc.assert(
       fc.property(fc.array(priced), (all) => {
         const found = ofAll(all);

@@ -100,23 +100,23 @@ test("Machines that the state has, and that have no tags, get them without a res
     const shop = new Shop(simulation);
     const fleet = (tag: string) => shop.fleet(tag, { minSecretsVersion: 0 });
     await shop.succeed(fleet("1"));
-    const before = shop.machines();
+    const originals = shop.machines();
     const path = (id: string): string => `/v1/apps/shop/machines/${id}/metadata`;
-    for (const { id } of before)
+    for (const { id } of originals)
       for (const key of Object.keys(await shop.send<object>("GET", path(id))))
         await shop.send("DELETE", `${path(id)}/${key}`);
     // Another computer sees only the state.
     simulation.moveAway();
     await refresh(shop.stack, simulation.start());
-    expect(shop.state["drift"]).toEqual(before.map(({ name, id }) => `${name} (${id}): ${noTag}`));
+    expect(shop.state["drift"]).toEqual(originals.map(({ name, id }) => `${name} (${id}): ${noTag}`));
     await shop.succeed(fleet("1"));
-    expect(shop.machines()).toEqual(before);
-    for (const { id } of before)
+    expect(shop.machines()).toEqual(originals);
+    for (const { id } of originals)
       expect(await shop.send("GET", path(id))).toMatchObject({ "pulumi-fleet": "web", "pulumi-fleet-secrets": "0" });
     await refresh(shop.stack, simulation.start());
     expect(shop.state["drift"]).toEqual([]);
     await shop.succeed(fleet("2"));
-    expect(shop.machines().map(({ id, tag }) => [id, tag])).toEqual(before.map(({ id }) => [id, "2"]));
+    expect(shop.machines().map(({ id, tag }) => [id, tag])).toEqual(originals.map(({ id }) => [id, "2"]));
   });
 });
 

@@ -16,15 +16,15 @@ export const asFlag = (property: Property): Property => {
     : property;
 };
 
-const asFlags = <T>(properties: Readonly<Record<string, T>>, change: (property: T) => T): Record<string, T> =>
+const changed = <T>(properties: Readonly<Record<string, T>>, change: (property: T) => T): Record<string, T> =>
   Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, change(property)]));
 
 /** The schema for the CLI. */
 export const cliSchema = (schema: PackageSpec): PackageSpec => ({
   ...schema,
   ...forCli,
-  resources: asFlags(schema.resources, (resource) => ({
+  resources: changed(schema.resources, (resource) => ({
     ...resource,
-    inputProperties: asFlags(resource.inputProperties, asFlag),
+    inputProperties: changed(resource.inputProperties, asFlag),
   })),
 });

@@ -5,6 +5,7 @@ import { withExceptions } from "../../../policy/core/exceptions.ts";
 import { budget } from "../../../policy/policies/budget.ts";
 import { prices } from "../../../api/prices.ts";
 import type { MachineGuest } from "../../../policy/resources.ts";
+import { roundPrices } from "../../support/roundPrices.ts";
 import { check, checkStack, unknownText } from "../../support/policies.ts";
 
 fc.configureGlobal({ seed: 1 });
@@ -14,23 +15,12 @@ const machine = (guest: MachineGuest = {}, more: object = {}) => ({
   config: { image: "shop", guest },
   ...more,
 });
-/** Prices that are easy to add. */
-const round = {
-  sharedCpu: 1,
-  performanceCpu: 10,
-  memoryGb: 4,
-  gpu: { a10: 100 },
-  volumeGb: 1,
-  address: { v4: 2 },
-  postgres: { basic: 30 },
-  postgresDiskGb: 1,
-};
 const costs = (own: number, total: number, allowed: number) => [
   `By estimate it costs ${own.toFixed(2)} USD a month and takes the stack to ${total.toFixed(2)} USD; ${allowed.toFixed(2)} USD are allowed. The estimate counts what is declared as if it ran all month.`,
 ];
 
 /** A policy with a budget, whose checks are of one stack. */
-function stack(monthly: number | undefined, given: object = round) {
+function stack(monthly: number | undefined, given: object = roundPrices) {
   const policy = budget();
   const config = { monthly, prices: given };
   return {
@@ -105,7 +95,7 @@ describe("budget", () => {
 
   test("the policy counts resources of both bindings", async () => {
     const policy = budget();
-    const config = { monthly: 5, prices: round };
+    const config = { monthly: 5, prices: roundPrices };
     const inputs = { app: "shop", sizeGb: 3 };
     expect(await check(policy, "Volume", inputs, { config })).toEqual({ violations: [] });
     expect(await check(policy, "Volume", inputs, { config, binding: "pulumi-machines-plugin" })).toEqual({
@@ -155,7 +145,7 @@ describe("budget", () => {
     await fc.assert(
       fc.asyncProperty(cases, async ({ volumes, order, exempt, monthly }) => {
         const config = {
-          ...{ monthly, prices: round },
+          ...{ monthly, prices: roundPrices },
           exceptions: [{ resource: exempt, type: "Volume", reason: "it is paid by others", until: "9999-12-31" }],
         };
         const [policy, report] = withExceptions([budget()]) as [ResourceValidationPolicy, StackValidationPolicy];
