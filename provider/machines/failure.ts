@@ -5,10 +5,13 @@ import type { Machine } from "../client/machine.ts";
 import { isJob, type Config } from "./settings.ts";
 
 /**
- * Milliseconds after a start by the restart policy for which a Machine counts as one that does not keep running. No longer than an
- * update watches it, or a refresh right after the update would contradict it.
+ * Milliseconds after a start by the restart policy for which a Machine counts as one that does not keep running, and by which the
+ * clock of the service may be ahead. Together no longer than an update watches a Machine, or a refresh right after the update would
+ * contradict it. ASSUMED: clocks of services and clients agree within half a second; otherwise such a Machine is noticed
+ * later, or not at all.
  */
-const justRestarted = 3000;
+const justRestarted = 2500;
+const mostAhead = 500;
 
 /**
  * Why a Machine does not do what it should, as the end of a sentence; undefined if it does, and for one that someone stopped.
@@ -29,6 +32,6 @@ export function failureOf(
 /** The exit after which the restart policy has started the program again a moment ago. */
 function exitBeforeRestart(live: Machine, now: number): Exit | undefined {
   const started = live.events?.find(({ type, status }) => type === "start" && status === "started")?.timestamp;
-  // The clock of the service may be ahead.
-  return started !== undefined && Math.abs(now - started) < justRestarted ? exitSince(live) : undefined;
+  const isJustRestarted = started !== undefined && now - started < justRestarted && started - now <= mostAhead;
+  return isJustRestarted ? exitSince(live) : undefined;
 }

@@ -549,7 +549,9 @@ class Run {
   /** After all faults: one up succeeds, the next changes nothing, and destroy leaves nothing. */
   async #recover(): Promise<boolean> {
     const { service } = this.#simulation;
-    await this.#simulation.wait(settling);
+    // The provider judges what has just happened by its own clock.
+    const ahead = service.service.context.clock.now() - this.#simulation.time.now();
+    await this.#simulation.wait(settling + ahead);
     await this.#import(noTrouble);
     if (this.#lost.length > 0) throw new Broken("an existing object cannot be imported");
     const first = await this.#upAllowing();

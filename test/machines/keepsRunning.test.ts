@@ -248,6 +248,30 @@ describe("F52: a failed Machine is always shown as changed", () => {
       }
     }));
 
+  test.each([0, 400, 1500, 2900])(
+    "one that was restarted once is not shown after an update has watched it, also if the service's clock is %d ms ahead",
+    (ahead) =>
+      inSimulation(async (program, simulation) => {
+        const { service } = simulation;
+        const machine = { config: { image, restart: { policy: "always" } } };
+        await program.up({ web: machine });
+        service.service.context.clock.advance(ahead);
+        const path = `/v1/apps/${program.kept("web").id.replace("/", "/machines/")}`;
+        await send(service, "POST", `${path}/signal`, { signal: "SIGKILL" });
+        let isShown = false;
+        for (let round = 0; !isShown && round < 80; round++) {
+          await simulation.wait(100);
+          await program.refresh();
+          const { state, failure } = program.kept("web").state;
+          isShown = state === "started" && failure !== undefined;
+        }
+        expect(isShown).toBe(true);
+        expect((await program.up({ web: machine })).changed).toEqual(["web"]);
+        await program.refresh();
+        expect(program.kept("web").state).not.toHaveProperty("failure");
+      }),
+  );
+
   test("a failed Machine that someone stopped stays stopped", () =>
     inSimulation(async (program, simulation) => {
       await program.up({ web: { config: { image } } });
