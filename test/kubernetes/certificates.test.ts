@@ -18,7 +18,7 @@ import { findPebble, startAuthority, startDns } from "../support/pebble.ts";
 import { kill } from "../support/processes.ts";
 import { trust } from "../support/trust.ts";
 import { faultyApi, targetOf } from "./apiProxy.ts";
-import { clientsOf, onCluster } from "./clusters.ts";
+import { clientsOf, onCluster, ownCluster } from "./clusters.ts";
 import { realRegion } from "./nodes.ts";
 
 const program = inject("ingressController");
@@ -32,9 +32,9 @@ const address = Object.values(networkInterfaces())
   .flatMap((each) => each ?? [])
   .find(({ internal, family }) => !internal && family === "IPv4")?.address;
 
-/** A port of that address at which nothing listens. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, address);
+/** A port, by default of that address, at which nothing listens. */
+async function freePort(host = address): Promise<number> {
+  const server = createServer().listen(0, host);
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   server.close();
@@ -63,17 +63,16 @@ describe.runIf(program !== undefined && address !== undefined)("certificates by 
   afterAll(() => controller.remove());
   beforeEach(({ skip }) => skip(pebble === undefined));
 
-  /** An authority that asks the controller. */
-  async function authority() {
+  /** An authority that asks a controller. */
+  async function authority({ port: https, httpPort: http }: Pick<typeof controller, "port" | "httpPort"> = controller) {
     const programs = pebble as NonNullable<typeof pebble>;
     const dns = await startDns(programs);
-    const { httpPort: http, port: https } = controller;
     return { dns, ...(await startAuthority(programs, { dns, http, https })) };
   }
 
-  /** What open challenges have in the cluster, and the services that they lead to. */
-  async function challenges() {
-    const { core, networking, discovery } = clientsOf(inject("kubeconfig"));
+  /** What open challenges have in a cluster, and the services that they lead to. */
+  async function challengesIn(kubeconfig: string) {
+    const { core, networking, discovery } = clientsOf(kubeconfig);
     const labelSelector = labels.challenge;
     const lists = await Promise.all([
       networking.listIngressForAllNamespaces({ labelSelector }),
@@ -82,6 +81,7 @@ describe.runIf(program !== undefined && address !== undefined)("certificates by 
     ]);
     return lists.flatMap(({ items }) => items.map(({ metadata }) => metadata?.uid ?? ""));
   }
+  const challenges = () => challengesIn(inject("kubeconfig"));
 
   test("a hostname gets one, its Machines serve with it, it is renewed, and nothing is left of the challenges", async () => {
     const host = "issued.example.com";
@@ -148,6 +148,45 @@ describe.runIf(program !== undefined && address !== undefined)("certificates by 
     expect(faults.count).toBeGreaterThan(0);
     faults.isOn = false;
     await app.call("DELETE", `/apps/web/certificates/${host}`);
+  });
+
+  test("a hostname gets one though the API server is killed during the challenge, and after a restore nothing is left of that", async () => {
+    const host = "outage.example.com";
+    const cluster = await ownCluster();
+    const { kubeconfig } = cluster;
+    // Nothing answers at its ports until then, so the challenge stays open.
+    const [port, httpPort] = [await freePort("127.0.0.1"), await freePort("127.0.0.1")];
+    const from = await authority({ port, httpPort });
+    trust(from.trusted);
+    const target = { host: address ?? "", port: await freePort() };
+    const app = await onCluster({
+      kubeconfig,
+      issuer: acmeIssuer(from.directory, { port: httpPort, patienceMs: hang }),
+      dns: from.dns.address,
+      runtime: { challengeTarget: target },
+    });
+    frontOf(app, target);
+    await app.create({ services });
+    await app.call("POST", "/apps/web/certificates/acme", { hostname: host });
+    const open = () => challengesIn(kubeconfig);
+    await expect.poll(async () => (await open()).length).toBe(3);
+    await cluster.backUp();
+    const own = await startController(program ?? "", kubeconfig, { port, httpPort });
+    afterThisTest(() => own.remove());
+    const status = async () => (await app.call("GET", `/apps/web/certificates/${host}`)).body.status;
+    await expect.poll(status).toBe("active");
+    await expect.poll(open).toEqual([]);
+    const served = async () => {
+      const { items } = await app.core.listSecretForAllNamespaces(app.selector);
+      return items.filter(({ type }) => type === "kubernetes.io/tls").map(({ data }) => data?.["tls.crt"]);
+    };
+    await expect.poll(async () => (await served()).length).toBe(1);
+    const before = await served();
+    await cluster.restore();
+    await expect.poll(open).toEqual([]);
+    await expect.poll(served).toEqual(before);
+    await app.call("DELETE", "/apps/web?force=true");
+    await expect.poll(app.left).toEqual([]);
   });
 
   test("the address answers only open challenges, at any host name; all else needs a name of the service", async () => {

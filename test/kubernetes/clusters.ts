@@ -1,4 +1,6 @@
 // A service whose Machines are Pods of the tests' cluster.
+import { spawnSync } from "node:child_process";
+import { cpSync, rmSync } from "node:fs";
 import {
   ApiException,
   CoreV1Api,
@@ -8,7 +10,7 @@ import {
   PolicyV1Api,
   StorageV1Api,
 } from "@kubernetes/client-node";
-import { inject } from "vitest";
+import { expect, inject } from "vitest";
 import type { ServiceOptions } from "../../service/index.ts";
 import { kubernetesRuntime, type KubernetesRuntimeOptions } from "../../service/runtime/kubernetes/index.ts";
 
@@ -52,7 +54,45 @@ export async function ownCluster() {
   const cluster = await startCluster(found ?? {});
   afterThisTest(() => cluster.remove());
   await addNodes(cluster.kubeconfig, 1);
-  return cluster;
+  return { ...cluster, ...outagesOf(cluster) };
+}
+
+/** Ends a cluster's API server with its etcd, and restores them from a backup. */
+export function outagesOf(cluster: Awaited<ReturnType<typeof startCluster>>) {
+  const [data, backup] = [`${cluster.folder}/etcd`, `${cluster.folder}/backup`];
+  const ask = (what: "kill" | "start", ...names: string[]) => names.forEach((name) => cluster.ask(name, what));
+  // etcd locks its file while it runs.
+  const isLocked = () => spawnSync("flock", ["--nonblock", `${data}/member/snap/db`, "true"]).status !== 0;
+  async function down(): Promise<void> {
+    ask("kill", "kube-apiserver", "etcd");
+    await expect.poll(isLocked).toBe(false);
+  }
+  async function up(): Promise<void> {
+    ask("start", "etcd", "kube-apiserver");
+    await cluster.untilReady();
+  }
+  return {
+    /** Ends the API server. */
+    down,
+    /** Starts it again. */
+    up,
+    /** Keeps what etcd has now; the API server is not there meanwhile. */
+    async backUp(): Promise<void> {
+      await down();
+      cpSync(data, backup, { recursive: true });
+      await up();
+    },
+    /** Gives etcd what it had at the backup, and restarts the other programs, as Kubernetes asks for after a restore. */
+    async restore(): Promise<void> {
+      await down();
+      rmSync(data, { recursive: true });
+      cpSync(backup, data, { recursive: true });
+      await up();
+      const others = ["kube-scheduler", "kube-controller-manager", "kwok"];
+      ask("kill", ...others);
+      ask("start", ...others);
+    },
+  };
 }
 
 /** A service with an App `web` on a cluster. What it leaves there is removed after the test. */

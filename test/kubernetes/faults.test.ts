@@ -1,6 +1,5 @@
 // The cluster fails, or the service does; Machines converge, nothing is there twice, and nothing is left over.
-import { spawnSync } from "node:child_process";
-import { cpSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { expect, inject, test } from "vitest";
 import { labels, selectorOf } from "../../service/runtime/kubernetes/names.ts";
 import { caller, requestsOfWeb } from "../service/client.ts";
@@ -87,28 +86,11 @@ test("Machines converge when the cluster is restored from a backup from before t
   const app = await onCluster({ kubeconfig: cluster.kubeconfig });
   const ids = [await app.create({ services })];
   await app.reaches(ids[0] ?? "", "started");
-  const [data, backup] = [`${cluster.folder}/etcd`, `${cluster.folder}/backup`];
-  const ask = (what: "kill" | "start", ...names: string[]) => names.forEach((name) => cluster.ask(name, what));
-  // etcd locks its file while it runs.
-  const isLocked = () => spawnSync("flock", ["--nonblock", `${data}/member/snap/db`, "true"]).status !== 0;
-  const untilStopped = () => expect.poll(isLocked).toBe(false);
-  ask("kill", "kube-apiserver", "etcd");
-  await untilStopped();
-  cpSync(data, backup, { recursive: true });
-  ask("start", "etcd", "kube-apiserver");
-  await cluster.untilReady();
+  await cluster.backUp();
   for (let i = 0; i < 3; i++) ids.push(await app.create({ services }));
   await eachHasOne(app, ids);
-  ask("kill", "kube-apiserver", "etcd");
-  await untilStopped();
-  rmSync(data, { recursive: true });
-  cpSync(backup, data, { recursive: true });
-  ask("start", "etcd", "kube-apiserver");
-  await cluster.untilReady();
-  // As Kubernetes asks after a restore. The service need not be restarted.
-  const others = ["kube-scheduler", "kube-controller-manager", "kwok"];
-  ask("kill", ...others);
-  ask("start", ...others);
+  // The service need not be restarted.
+  await cluster.restore();
   await expect.poll(async () => (await app.pods()).length).toBe(4);
   await eachHasOne(app, ids);
   await removeAll(app);

@@ -7,17 +7,10 @@ import { controllerProgram } from "../../tools/setup/ingressController.mjs";
 import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
 import { diskPrograms, startDisks } from "../../tools/setup/kubernetesDisks.mjs";
 import { nodeProblem, nodePrograms } from "../../tools/setup/kubernetesNode.mjs";
-import { importImages, operatorProgram, serverArchive, startOperator } from "../../tools/setup/kubernetesPostgres.mjs";
 import { startServices } from "../../tools/setup/kubernetesServices.mjs";
 import { provideInstalled } from "../support/install.ts";
 import { addNodes, addRealNode, realRegion } from "./nodes.ts";
-
-/** The cluster in which the operator of Postgres clusters runs. */
-interface PostgresCluster {
-  readonly kubeconfig: string;
-  readonly folder: string;
-  readonly services: string;
-}
+import { addOperator, type PostgresCluster } from "./operator.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -56,8 +49,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
     project.provide("kubeconfig", cluster.kubeconfig);
     project.provide("hasRealNode", hasRealNode);
     project.provide("ingressController", hasRealNode ? await ingressController() : undefined);
-    const operator = hasRealNode ? await startedOperator(cluster, folder) : undefined;
+    const { operator, reason } = hasRealNode ? await addOperator(cluster, folder) : {};
     if (operator) parts.unshift(operator);
+    if (reason !== undefined) leaveOut("Postgres clusters by CloudNativePG", reason);
     const { kubeconfig, services, folder: ofCluster } = cluster;
     project.provide("postgres", operator && { kubeconfig, services, folder: ofCluster });
     parts.unshift({ remove: provideInstalled(project) });
@@ -73,19 +67,6 @@ async function built(programs: typeof clusterPrograms): Promise<Record<string, s
   const { found, reason } = await programs(process.env);
   if (found === undefined) throw new Stop(`The tests on Kubernetes need a cluster: ${reason}.`);
   return found;
-}
-
-/** The operator of Postgres clusters, with images on the real node; undefined if something of it cannot be built. */
-async function startedOperator(cluster: PostgresCluster, folder: string) {
-  const [operator, servers] = [await operatorProgram(process.env), await serverArchive(process.env)];
-  const { found = {} } = await nodePrograms(process.env);
-  const reason = operator.reason ?? servers.reason;
-  if (operator.program !== undefined && servers.archive !== undefined) {
-    await importImages({ folder, ctr: found["ctr"] ?? "" }, operator.program, servers.archive);
-    return startOperator(cluster, operator.program);
-  }
-  leaveOut("Postgres clusters by CloudNativePG", reason ?? "");
-  return undefined;
 }
 
 /** The program of the ingress controller; undefined if it cannot be built. */

@@ -8,14 +8,17 @@ import { cnpgPostgres } from "../../service/runtime/cnpg/index.ts";
 import { operatorKinds, postgresLabels } from "../../service/runtime/cnpg/names.ts";
 import type { CnpgOptions } from "../../service/runtime/cnpg/objects.ts";
 import { Cluster, kubernetesRuntime } from "../../service/runtime/kubernetes/index.ts";
+import { clusterPrograms, startCluster } from "../../tools/setup/kubernetes.mjs";
+import { diskPrograms, startDisks } from "../../tools/setup/kubernetesDisks.mjs";
 import { catalog } from "../../tools/setup/kubernetesPostgres.mjs";
-import { dnsOf } from "../../tools/setup/kubernetesServices.mjs";
+import { startServices, dnsOf } from "../../tools/setup/kubernetesServices.mjs";
 import { requestsOfClusters, type Ready } from "../service/postgres/servers.ts";
 import { withApp } from "../service/client.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { hang } from "../support/patience.mts";
-import { clientsOf } from "./clusters.ts";
-import { realRegion } from "./nodes.ts";
+import { clientsOf, outagesOf } from "./clusters.ts";
+import { addRealNode, realRegion } from "./nodes.ts";
+import { addOperator, type PostgresCluster } from "./operator.ts";
 
 /** Whether this computer can run the operator and servers. */
 export const hasPostgres = inject("postgres") !== undefined;
@@ -30,17 +33,27 @@ export async function connected(kubeconfig = inject("postgres")?.kubeconfig ?? "
 
 const selectorOf = (dataId: string) => ({ labelSelector: `${postgresLabels.data}=${dataId}` });
 
-/** Removes what the clusters of a service have left in the cluster of the tests. */
-export async function removeClusters(dataId: string): Promise<void> {
-  const { core } = clientsOf(inject("postgres")?.kubeconfig ?? "");
+/** Removes what the clusters of a service have left in a cluster. */
+export async function removeClusters(dataId: string, kubeconfig = inject("postgres")?.kubeconfig ?? ""): Promise<void> {
+  const { core } = clientsOf(kubeconfig);
   const { items } = await core.listNamespace(selectorOf(dataId));
   for (const { metadata } of items) await core.deleteNamespace({ name: metadata?.name ?? "" }).catch(() => {});
 }
 
-/** The requests of a service whose clusters are in the cluster of the tests; `through` is the configuration of its own client. */
-export async function onOperator(options: ServiceOptions = {}, engine: CnpgOptions = {}, through?: string) {
-  const { kubeconfig = "", services = "" } = inject("postgres") ?? {};
-  const cluster = await connected(through);
+/** Where the operator runs, and the configuration of the service's own client, if it is another. */
+interface Where {
+  readonly on?: Pick<PostgresCluster, "kubeconfig" | "services"> | undefined;
+  readonly through?: string;
+}
+
+/** The requests of a service whose clusters are in the cluster of the tests, or in another one. */
+export async function onOperator(
+  options: ServiceOptions = {},
+  engine: CnpgOptions = {},
+  { on = inject("postgres"), through }: Where = {},
+) {
+  const { kubeconfig = "", services = "" } = on ?? {};
+  const cluster = await connected(through ?? kubeconfig);
   const app = await withApp({
     nearest: realRegion,
     delays: "none",
@@ -53,7 +66,7 @@ export async function onOperator(options: ServiceOptions = {}, engine: CnpgOptio
   const clients = { ...clientsOf(kubeconfig), custom: config.makeApiClient(CustomObjectsApi) };
   const { dataId } = app.service.context;
   const selector = selectorOf(dataId);
-  afterThisTest(() => removeClusters(dataId));
+  afterThisTest(() => removeClusters(dataId, kubeconfig));
   const resolver = new Resolver();
   resolver.setServers([dnsOf(services)]);
   const requests = requestsOfClusters(app.call);
@@ -117,6 +130,30 @@ export async function onOperator(options: ServiceOptions = {}, engine: CnpgOptio
     },
     /** The Pods of servers and poolers. */
     pods: async () => (await clients.core.listPodForAllNamespaces(selector)).items,
+  };
+}
+
+/** A cluster of this test alone, with the operator and a real node, which needs an address of its own. */
+export async function ownOperator(node: string) {
+  const started = <T extends { remove(): Promise<void> }>(part: T): T => {
+    afterThisTest(() => part.remove());
+    return part;
+  };
+  const cluster = started(await startCluster((await clusterPrograms(process.env)).found ?? {}));
+  const disks = started(await startDisks(cluster, (await diskPrograms(process.env)).found ?? {}));
+  started(await startServices(cluster));
+  const real = started(await addRealNode(cluster, realRegion, disks.forNodes, node));
+  const { operator } = await addOperator(cluster, real.folder);
+  if (operator) started(operator);
+  const outages = outagesOf(cluster);
+  return {
+    ...cluster,
+    ...outages,
+    /** Restores the API server from the backup, and restarts the other programs. */
+    async restore(): Promise<void> {
+      await outages.restore();
+      for (const each of [real, disks, operator]) for (const word of ["kill", "start"] as const) each?.ask(word);
+    },
   };
 }
 

@@ -50,9 +50,10 @@ const startsIn = 60_000;
  * Starts the controller of a cluster, and waits until it listens. It ends with the process that started it.
  * @param {string} program
  * @param {string} kubeconfig The cluster; the log is written beside it.
+ * @param {{ port: number, httpPort: number }} [ports] Its ports of 127.0.0.1; free ones if left out.
  */
-export async function startController(program, kubeconfig) {
-  const [port, httpPort] = [await freePort(), await freePort()];
+export async function startController(program, kubeconfig, ports) {
+  const { port, httpPort } = ports ?? { port: await freePort(), httpPort: await freePort() };
   const args = [
     ...["--global.checknewversion=false", "--providers.kubernetesingress=true"],
     ...[`--entrypoints.websecure.address=127.0.0.1:${port}`, "--entrypoints.websecure.http.tls=true"],

@@ -95,14 +95,16 @@ export async function startDisks({ kubeconfig, folder }, found) {
   for (const object of definitions()) await objects.create(object);
   for (const object of classes) await createOnceKnown(objects, object);
   const [data, socket] = [path.join(folder, "disks"), path.join(folder, "disks.sock")];
+  // One of them prefers the variable to its option.
+  const env = { ...process.env, KUBECONFIG: kubeconfig };
   const start = (name, ...args) => {
-    const started = component(name, found[name], args, folder);
+    const started = component(name, found[name], args, folder, env);
     started.ask("start");
     return started;
   };
   const alone = ["--kubeconfig", kubeconfig, "--retry-interval-start", "100ms"];
-  const parts = [
-    start("disks", socket, data),
+  const plugin = start("disks", socket, data);
+  const controllers = [
     start("snapshot-controller", ...alone),
     ...["csi-provisioner", "csi-snapshotter", "csi-resizer"].map((name) =>
       start(name, ...alone, "--csi-address", socket),
@@ -111,9 +113,13 @@ export async function startDisks({ kubeconfig, folder }, found) {
   return {
     /** What a node needs to use them. */
     forNodes: [found.disks ?? "", data],
+    /** Starts or kills what follows the API server. */
+    ask(word) {
+      for (const part of controllers) part.ask(word);
+    },
     /** Ends all of it. */
     async remove() {
-      for (const part of parts.reverse()) await part.remove();
+      for (const part of [...controllers.reverse(), plugin]) await part.remove();
     },
   };
 }

@@ -58,6 +58,8 @@ interface ClusterObject extends KubernetesObject {
     readonly currentPrimary?: string;
     readonly currentPrimaryTimestamp?: string;
     readonly targetPrimary?: string;
+    /** Volumes of servers without a Pod and a Job. */
+    readonly danglingPVC?: readonly string[];
   };
 }
 
@@ -77,6 +79,10 @@ const hopeless = /unrecoverable|image catalog|required cluster objects|unknown p
 /** The operator's label of Pods that begin a server. */
 const jobRole = "cnpg.io/jobRole";
 const mostFailures = 3;
+/** The operator's label of Pods of servers, and of those that begin them. */
+const instanceName = "cnpg.io/instanceName";
+// ASSUMED: an operator that still has to begin the first server of a Cluster a minute after its volume was made has forgotten it.
+const forgottenAfterMs = 60_000;
 
 const day = 24 * 3600_000;
 // ASSUMED: a certificate is good for a year, and replaced by another one after nine months, and with each start of the service.
@@ -123,6 +129,10 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
   readonly #secrets = new Map<string, { readonly at: number; readonly root: string }>();
   /** Clusters whose object others have deleted. */
   readonly #lost = new Set<string>();
+  /** Since when the first server of a new cluster has a volume and nothing else, in milliseconds since 1970. */
+  readonly #unbegun = new Map<string, number>();
+  /** Deleted clusters whose objects are there again. */
+  readonly #returned = new Set<string>();
   /** The last primary of a cluster that was seen. */
   readonly #primaries = new Map<string, string>();
   /** Copies that wait until a cluster can be asked. */
@@ -145,10 +155,14 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
       const id = metadata?.labels?.[postgresLabels.cluster];
       if (id !== undefined) this.clusterSteps.changed(id);
     };
-    this.#namespaces = watched(kinds.namespace, () => {
+    this.#namespaces = watched(kinds.namespace, ({ metadata }, isGone) => {
+      if (isGone) this.#forget(({ namespace }) => namespace === metadata?.name);
       for (const id of this.host.ids()) if (this.host.cluster(id)?.status !== "ready") this.clusterSteps.changed(id);
     });
-    this.#clusters = watched(operatorKinds.cluster, ofCluster);
+    this.#clusters = watched<ClusterObject>(operatorKinds.cluster, (object, isGone) => {
+      if (isGone) this.#forget((_, id) => id === object.metadata?.labels?.[postgresLabels.cluster]);
+      ofCluster(object);
+    });
     this.#poolers = watched(operatorKinds.pooler, ofCluster);
     this.#pods = watched(kinds.pod, ofCluster);
     this.#slices = watched<V1EndpointSlice>(kinds.slice, ofCluster);
@@ -243,6 +257,9 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
         case "deleting":
           await this.#remove(cluster);
           return false;
+        case "deleted":
+          await this.#removeAgain(cluster);
+          return false;
         case undefined:
         default:
           return false;
@@ -288,6 +305,11 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
       await this.#kubernetes.apply(secret);
     this.#secrets.set(id, { at: now, root });
     return root;
+  }
+
+  /** Has Secrets of clusters written again: a Kubernetes cluster that is restored from a backup may have lost them. */
+  #forget(isMeant: (place: objects.Place, id: string) => boolean): void {
+    for (const id of this.#secrets.keys()) if (isMeant(this.#placeOf(id), id)) this.#secrets.delete(id);
   }
 
   /** The password of a role of the service. Only the service can compute it. */
@@ -437,8 +459,12 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
   async #setUp(cluster: Cluster): Promise<void> {
     const { id } = cluster;
     const place = this.#placeOf(id);
+    const found = this.#clusterObjectOf(id, place);
+    // It is made again when it is gone.
+    if (found?.metadata?.deletionTimestamp !== undefined) throw new NotYet();
     await this.#applySecrets(place, id);
     await this.#applyCluster(place, cluster);
+    await this.#requireRemembered(id, found);
     this.#requireBegun(id);
     const ready = await this.#reach(place, id);
     // A client that knows the addresses connects at once.
@@ -447,6 +473,31 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     await this.fill(cluster, ready);
     this.host.events.ready(id, this.#endpointsOf(id));
     this.measure(cluster);
+  }
+
+  /**
+   * Makes a new Cluster again if the operator has forgotten to begin its first server. It does when it loses the API server between
+   * the volume and the Job of that server: then it waits for ever.
+   */
+  async #requireRemembered(id: string, found: ClusterObject | undefined): Promise<void> {
+    const isServer = ({ metadata }: V1Pod): boolean =>
+      metadata?.labels?.[postgresLabels.cluster] === id && metadata.labels[instanceName] !== undefined;
+    const isUnbegun = (found?.status?.danglingPVC ?? []).length > 0 && !this.#pods.all().some(isServer);
+    if (!isUnbegun) {
+      this.#unbegun.delete(id);
+      return;
+    }
+    const since = this.#unbegun.get(id) ?? Date.now();
+    this.#unbegun.set(id, since);
+    // It is tried again.
+    if (Date.now() < since + forgottenAfterMs) throw new Error("the operator has not begun its first server");
+    this.host.log.warn(
+      { cluster: id },
+      "the operator has forgotten the first server of a Postgres cluster, which is made again",
+    );
+    await this.#kubernetes.delete(operatorKinds.cluster, found?.metadata, { ownedFirst: true });
+    this.#unbegun.delete(id);
+    throw new NotYet();
   }
 
   /** The operator tries for ever. ASSUMED: a cluster of CloudNativePG is failed when three Pods that begin its first server have failed. */
@@ -516,7 +567,7 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     if (left.some(([, found]) => found.length > 0) || this.#pods.all().some(ofCluster)) throw new NotYet();
     for (const name of Object.values(secretsOf(id))) await this.#kubernetes.delete(kinds.secret, { name, namespace });
     for (const key of [`Cluster ${nameOf(id)}`, `Pooler ${poolerOf(id)}`]) this.#applied.delete(key);
-    for (const known of [this.#secrets, this.#primaries]) known.delete(id);
+    for (const known of [this.#secrets, this.#primaries, this.#unbegun]) known.delete(id);
     this.#wakeCopies(id);
     const isUsed = this.host.ids().some((other) => other !== id && this.#placeOf(other).namespace === namespace);
     const found = this.#namespaces.get(namespace);
@@ -526,6 +577,15 @@ export class CnpgPostgres extends ServerEngine<Ready> implements PostgresEngine 
     }
     this.refuseWaiting(id);
     this.host.events.destroyed(id);
+  }
+
+  /** Removes the objects of a deleted cluster that are there again: the Kubernetes cluster was restored from an earlier backup. */
+  async #removeAgain(cluster: Cluster): Promise<void> {
+    const { id } = cluster;
+    if (this.#clusterObjectOf(id, this.#placeOf(id))) this.#returned.add(id);
+    if (!this.#returned.has(id)) return;
+    await this.#remove(cluster);
+    this.#returned.delete(id);
   }
 
   /** Takes a backup; true if another attempt is due. */

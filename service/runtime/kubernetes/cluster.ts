@@ -153,8 +153,15 @@ export class Cluster {
     await this.#core.patchNamespacedPodResize({ name, namespace, body: { spec }, fieldManager }, type);
   }
 
-  /** Deletes an object, unless it is being deleted, or another one has its name meanwhile; what it owns is deleted later. */
-  async delete({ apiVersion, kind }: Kind, metadata: V1ObjectMeta = {}, graceSeconds?: number): Promise<void> {
+  /** Deletes an object, unless it is being deleted, or another one has its name meanwhile; by default, what it owns is deleted later. */
+  async delete(
+    { apiVersion, kind }: Kind,
+    metadata: V1ObjectMeta = {},
+    {
+      graceSeconds,
+      ownedFirst = false,
+    }: { readonly graceSeconds?: number | undefined; readonly ownedFirst?: boolean } = {},
+  ): Promise<void> {
     const { name = "", namespace, uid, deletionTimestamp } = metadata;
     // Without any grace the cluster forgets it at once, even one that it cannot end.
     if (deletionTimestamp !== undefined && graceSeconds !== 0) return;
@@ -166,7 +173,7 @@ export class Cluster {
         ...([undefined, undefined, undefined, undefined, undefined] as const),
         // All of it in the body: beside one, a cluster does not read the query.
         {
-          propagationPolicy: "Background",
+          propagationPolicy: ownedFirst ? "Foreground" : "Background",
           ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
           ...(uid === undefined ? {} : { preconditions: { uid } }),
         },

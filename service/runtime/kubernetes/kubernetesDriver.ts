@@ -271,7 +271,7 @@ export class KubernetesDriver implements Driver<PodOf> {
     if (since === undefined || hasEnded(pod) || (config.mounts ?? []).length > 0) return;
     const left = since + this.#lostNodeMs - this.#host.clock.now();
     if (left > 0) return this.#reports.lookLater(id, left);
-    await this.#cluster.delete(kinds.pod, pod.metadata, 0);
+    await this.#cluster.delete(kinds.pod, pod.metadata, { graceSeconds: 0 });
   }
 
   #isUsed(namespace: string): boolean {
@@ -358,7 +358,7 @@ export class KubernetesDriver implements Driver<PodOf> {
   }
 
   async #delete({ metadata }: V1Pod, graceSeconds: number): Promise<false> {
-    await this.#cluster.delete(kinds.pod, metadata, graceSeconds);
+    await this.#cluster.delete(kinds.pod, metadata, { graceSeconds });
     return false;
   }
 
