@@ -41,7 +41,8 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
   const preview = (endpoint: string, token?: string) => run(["preview"], endpoint, token);
   const up = (endpoint: string, token?: string) => run(["up", "--yes", "--skip-preview"], endpoint, token);
 
-  test("a missing endpoint is an error that names both ways to set it", async () => {
+  // In process: test/client/config.test.ts.
+  thoroughTest("a missing endpoint is an error that names both ways to set it", async () => {
     const { code, output } = await stack.run(["preview"]);
     expect(code).not.toBe(0);
     expect(output).toMatch(

@@ -93,7 +93,7 @@ describe("the Machines of a fleet as resources", () => {
     expect(viewsIn(stack)[machine(app, "web-ams-1")]).toMatchObject({ image: "shop:2" });
   });
 
-  test("a refresh removes one that is gone, and the next up creates it", async () => {
+  thoroughTest("a refresh removes one that is gone, and the next up creates it", async () => {
     const [gone] = (await live(app)).filter(({ name }) => name === "web-ams-2");
     await send(service, "DELETE", `/v1/apps/${app}/machines/${gone?.id ?? ""}?force=true`);
     expect(await stack.refresh()).toMatch(/FleetMachine web\/seen\/web-ams-2 deleted/);
@@ -103,7 +103,7 @@ describe("the Machines of a fleet as resources", () => {
     expect(Object.keys(viewsIn(stack))).toHaveLength(3);
   });
 
-  test("a rollout that fails shows the error beside its Machine, and the state has what runs", async () => {
+  thoroughTest("a rollout that fails shows the error beside its Machine, and the state has what runs", async () => {
     await stack.set({ image: "shop:3", simulate: "crash" });
     const output = await stack.fails("up", "--yes", "--skip-preview");
     expect(errorsOf(output)).toMatchObject({

@@ -19,10 +19,10 @@ const onlyInAll: readonly string[] = [
     "console/{clusters,faults,hostile,keyboard,large,live,logs,past,pictures,problems,restart,search,terminal,tty,views}",
   ],
   ...[
-    "e2e/{automation,canary,configuration,consoleCode,conversion,database,drift,engineOptions,faults,functions,hooks,importFrom}",
+    "e2e/{automation,canary,configuration,consoleCode,conversion,cost,database,drift,engineOptions,faults,functions,history,hooks}",
   ],
   ...[
-    "e2e/{interrupted,interruptions,keepsRunning,killedSteps,local,members,migrate,organization,packageAdd,plugin,promotionBack,promotionWorkflows}",
+    "e2e/{identity,importFrom,interrupted,interruptions,keepsRunning,killedSteps,local,members,migrate,organization,packageAdd,plugin,promotionBack,promotionWorkflows}",
   ],
   ...[
     "e2e/{refreshBeforeUpdate,release,releaseFiles,releaseLanguages,repairs,replaced,templates,together,tracing,undoReplacement}",
@@ -31,7 +31,7 @@ const onlyInAll: readonly string[] = [
   ...[
     "runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,members,noSpace,proxy,public}",
   ],
-  ...["runtime/{backup,registry,rollouts,serviceImage,upgrade,volumes,webApp}"],
+  ...["runtime/{backup,registry,rollouts,serviceImage,ssh,upgrade,volumes,webApp}"],
   ...[
     "service/{killAtWrite,schemathesis}",
     "service/histories/*",

@@ -7,6 +7,7 @@ import { AppProblems, clusterProblems } from "../../../service/console/problems.
 import type { Overview, Problem, Words } from "../../../service/console/types.ts";
 import { ManualClock, type ServiceOptions } from "../../../service/index.ts";
 import { callerWith, withApp } from "../client.ts";
+import { thoroughTest } from "../../support/thorough.ts";
 import { page, send } from "./browser.ts";
 
 const [hour, day] = [3_600_000, 86_400_000];
@@ -192,7 +193,7 @@ test("certificates, clusters and regions with problems are listed, of the caller
   expect(await sentences()).toHaveLength(4);
 });
 
-test("100,000 Machines with problems keep nobody waiting, and at most 50 problems are shown", async () => {
+thoroughTest("100,000 Machines with problems keep nobody waiting, and at most 50 problems are shown", async () => {
   const { machine, service } = await withConsole({ delays: "none" });
   await machine(simulate("exit:3"));
   const { store } = service.context;

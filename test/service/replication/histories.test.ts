@@ -15,7 +15,7 @@ import { contentsOf } from "./copies.ts";
 
 /** `SEED=… npx vitest …` draws the histories of another seed. */
 const seed = process.env["SEED"] ?? "20260101";
-const count = isThorough ? 1000 : 20;
+const count = isThorough ? 1000 : 8;
 /** The number of histories in which a bug must be found. */
 const most = 200;
 

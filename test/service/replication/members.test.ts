@@ -1,8 +1,8 @@
-// Several members in virtual time: whatever dies, is paused or cut off (F97), nothing acknowledged is lost and no read is stale. Each planted
-// mistake is found. FC_SEED selects other runs; `npm run test:all` plays more.
+// Several members in virtual time: whatever dies, is paused or cut off (F97), nothing acknowledged is lost and no read is stale. Planted
+// mistakes are found. FC_SEED selects other runs; `npm run test:all` plays more.
 import { expect, test } from "vitest";
 import { usualTiming } from "../../../service/replication/member.ts";
-import { isThorough } from "../../support/extent.mts";
+import { allOr, isThorough } from "../../support/extent.mts";
 import { bugs, play, takeoverTime } from "./simulation.ts";
 
 const first = Number(process.env["FC_SEED"] ?? 1);
@@ -22,7 +22,7 @@ test("no acknowledged change is lost, and no read is stale", async () => {
   expect(done.replaced).toBeGreaterThan(0);
 });
 
-test.each(bugs)("the simulation finds a member that %s", async (bug) => {
+test.each(allOr(bugs, bugs.slice(0, 3)))("the simulation finds a member that %s", async (bug) => {
   for (let seed = first; ; seed++) {
     expect(seed, "not found").toBeLessThan(first + 2000);
     const { verdict } = await play(seed, bug);
