@@ -17,6 +17,7 @@ import { status, type StatusOptions } from "./promotion/status.ts";
 import { drift, type DriftOptions } from "./drift/drift.ts";
 import { undoReplacement, type UndoOptions } from "./orphans/undoReplacement.ts";
 import { showHistory, type HistoryOptions } from "./rollouts.ts";
+import type { McpOptions } from "./mcp/serve.ts";
 import { printablePainted } from "./style.ts";
 import { version } from "./version.ts";
 
@@ -69,6 +70,7 @@ function declare(around: Surroundings): Command {
   addHistory(program, around);
   addConsole(program, around);
   addCost(program, around);
+  addMcp(program, around);
   return program;
 }
 
@@ -293,6 +295,21 @@ function addCost(program: Command, { streams }: Surroundings): void {
     .option("--markdown", "print Markdown, for example for a comment")
     .option("--json", "print a JSON object")
     .action(async (options: CostOptions & Anywhere) => cost(enter(options), streams));
+}
+
+function addMcp(program: Command, { streams }: Surroundings): void {
+  add(
+    program,
+    "mcp",
+    "serve the tools of an AI assistant over standard input and output; they change nothing by default",
+  )
+    .option("--allow-changes", "also offer tools that change something; each shows its plan first")
+    .action(async (options: McpOptions & Anywhere) => {
+      const entered = enter(options);
+      // Loaded by this command alone: the SDK of the protocol is larger than all others together.
+      const { serve } = await import("./mcp/serve.ts");
+      await serve(entered, streams);
+    });
 }
 
 /**

@@ -1,11 +1,9 @@
 // `pulumi-machines console`: opens the console of a stack's service.
-import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
 import { readEndpoint } from "../provider/client/config.ts";
 import { MachinesError, messageOf } from "../provider/client/errors.ts";
 import { installedService, runService, startLocal } from "../provider/client/localService.ts";
 import type { Streams } from "./terminal.ts";
-import { stackEndpoint } from "./pulumi.ts";
+import { isInProject, stackEndpoint } from "./pulumi.ts";
 
 /** Options of the command. */
 export interface ConsoleOptions {
@@ -38,12 +36,6 @@ async function endpointOf(stack: string | undefined): Promise<string> {
   const stacked = hasProject ? await stackEndpoint(stack) : undefined;
   const value = stacked ?? (process.env["MACHINES_ENDPOINT"] || (hasProject ? undefined : "local"));
   return readEndpoint({ value, source: stacked === undefined ? "MACHINES_ENDPOINT" : "machines:endpoint" });
-}
-
-/** Whether a folder or one above it has a Pulumi project, as the CLI looks for it. */
-function isInProject(folder: string): boolean {
-  if (["Pulumi.yaml", "Pulumi.yml", "Pulumi.json"].some((name) => existsSync(join(folder, name)))) return true;
-  return dirname(folder) !== folder && isInProject(dirname(folder));
 }
 
 async function linkOf(endpoint: string): Promise<string> {

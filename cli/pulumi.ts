@@ -1,5 +1,7 @@
 // Reads the stack's state and its configuration, and the project's stacks, through the Pulumi CLI.
 import { execFile, type ExecFileException } from "node:child_process";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { isObject } from "../api/schema.ts";
 import { MachinesError } from "../provider/client/errors.ts";
 import { unknownKeys } from "../provider/core/configurationKeys.ts";
@@ -37,11 +39,14 @@ export async function listStacks(of: "project" | "all" = "project"): Promise<rea
 export const exportStack = (stack: string | undefined, secrets: "sealed" | "clear" = "sealed"): Promise<string> =>
   pulumi(["stack", "export", ...(secrets === "clear" ? ["--show-secrets"] : [])], stack);
 
-/**
- * The stack's configuration of the provider by key, without its namespace. Values are in plain text: never print them.
- * @throws MachinesError for a misspelt key, as a preview does: its value would be replaced by a default
- */
-export async function stackConfig(stack: string | undefined): Promise<ReadonlyMap<string, string>> {
+/** A value of a stack's configuration, in plain text also if it is secret. Never print it. */
+interface OpenSetting {
+  readonly value: string;
+  readonly isSecret: boolean;
+}
+
+/** A stack's whole configuration by full keys. Values are in plain text: never print them. */
+export async function openConfig(stack: string | undefined): Promise<ReadonlyMap<string, OpenSetting>> {
   const text = await pulumi(["config", "--json", "--show-secrets"], stack);
   let json: unknown;
   try {
@@ -50,16 +55,38 @@ export async function stackConfig(stack: string | undefined): Promise<ReadonlyMa
     // Reported below: a parser's message quotes the text, which contains secrets.
   }
   if (!isObject(json)) throw new MachinesError("configuration", "`pulumi config --json` did not write JSON");
-  const found = new Map(
-    Object.entries(json).flatMap(([key, entry]) =>
-      key.startsWith("machines:") && isObject(entry) && typeof entry["value"] === "string"
-        ? [[key.slice("machines:".length), entry["value"]]]
+  return new Map(
+    Object.entries(json).flatMap(([key, entry]): [string, OpenSetting][] =>
+      isObject(entry) && typeof entry["value"] === "string"
+        ? [[key, { value: entry["value"], isSecret: entry["secret"] === true }]]
         : [],
+    ),
+  );
+}
+
+/**
+ * The stack's configuration of the provider by key, without its namespace. Values are in plain text: never print them.
+ * @throws MachinesError for a misspelt key, as a preview does: its value would be replaced by a default
+ */
+export const stackConfig = async (stack: string | undefined): Promise<ReadonlyMap<string, string>> =>
+  providerConfig(await openConfig(stack));
+
+/** The same of a configuration that was read before. */
+export function providerConfig(all: ReadonlyMap<string, OpenSetting>): ReadonlyMap<string, string> {
+  const found = new Map(
+    [...all].flatMap(([key, { value }]): [string, string][] =>
+      key.startsWith("machines:") ? [[key.slice("machines:".length), value]] : [],
     ),
   );
   const problems = unknownKeys([...found.keys()]);
   if (problems.length > 0) throw new MachinesError("configuration", problems.join("\n"));
   return found;
+}
+
+/** Whether a folder or one above it has a Pulumi project, as the CLI looks for it. */
+export function isInProject(folder: string): boolean {
+  if (["Pulumi.yaml", "Pulumi.yml", "Pulumi.json"].some((name) => existsSync(join(folder, name)))) return true;
+  return dirname(folder) !== folder && isInProject(dirname(folder));
 }
 
 /** The endpoint in a stack's configuration; undefined if it has none there, or has it encrypted. */
@@ -73,7 +100,7 @@ export async function stackEndpoint(stack: string | undefined): Promise<string |
  * would come in the clear, with `FILE` it would go to a file, and with `FORCE` a stack would be removed that still has resources. Those
  * that say which stack is meant, and how a new one keeps its secrets, are meant for our commands too.
  */
-const environment = (): NodeJS.ProcessEnv =>
+export const environment = (): NodeJS.ProcessEnv =>
   Object.fromEntries(
     Object.entries(process.env).filter(
       ([name]) => !/^PULUMI_OPTION_(?!(CONFIG_FILE|CWD|SECRETS_PROVIDER|STACK)$)/.test(name),

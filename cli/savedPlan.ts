@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isObject } from "../api/schema.ts";
 import { MachinesError } from "../provider/client/errors.ts";
+import { planVariables } from "../provider/core/observations/planFile.ts";
 import type { Values } from "../provider/core/resource.ts";
-import { errorsIn, runEngine } from "./promotion/engine.ts";
+import { errorsIn, runEngine, type Ran } from "./promotion/engine.ts";
 import { openProject, reasonOf, type Stack } from "./promotion/stacks.ts";
 import { listStacks, SetupError } from "./pulumi.ts";
 
@@ -60,20 +61,53 @@ export async function selectedStack(): Promise<string> {
 
 /** Previews a stack, and returns the plan. @throws MachinesError `refused` with the errors of the preview */
 export async function previewed(name: string): Promise<Plans> {
-  const stack: Stack = await (await openProject()).stack(name);
-  const folder = mkdtempSync(join(tmpdir(), "pulumi-machines-plan-"));
+  const folder = newPlanFolder();
   try {
-    const plan = join(folder, "plan.json");
-    const { events, error } = await runEngine((progress) => stack.preview({ plan, ...progress }), undefined);
-    if (error !== undefined) {
-      const errors = errorsIn(events);
-      throw new MachinesError(
-        "refused",
-        `the preview of ${name} failed: ${errors.length > 0 ? errors.join("\n") : reasonOf(error, stack)}`,
-      );
-    }
-    return readPlan(readFileSync(plan, "utf8"), "the plan of the preview");
+    return (await previewInto(folder, name)).plans;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** A new folder for the files of a plan, for only the user. */
+export const newPlanFolder = (): string => mkdtempSync(join(tmpdir(), "pulumi-machines-plan-"));
+
+/** The files of a plan in its folder: that of Pulumi, and that of the provider (docs/plans.md). */
+export const planFiles = (folder: string) =>
+  ({ plan: join(folder, "plan.json"), seen: join(folder, "plan.machines.json") }) as const;
+
+/** A preview with its plan. */
+export interface Preview {
+  readonly plans: Plans;
+  readonly events: Ran["events"];
+}
+
+/** How a plan is made. */
+export interface Planning {
+  /** Whether an update will run exactly this plan: then the provider notes what it has seen, too. */
+  readonly isToRun?: boolean;
+  /** Cancels the preview. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Previews a stack, and saves the plan in a folder.
+ * @throws MachinesError `refused` with the errors of the preview
+ */
+export async function previewInto(folder: string, name: string, { isToRun, signal }: Planning = {}): Promise<Preview> {
+  const stack: Stack = await (await openProject()).stack(name);
+  const { plan, seen } = planFiles(folder);
+  if (isToRun) stack.workspace.envVars = { ...stack.workspace.envVars, [planVariables.save]: seen };
+  const { events, error } = await runEngine(
+    (progress) => stack.preview({ plan, ...progress, ...(signal && { signal }) }),
+    undefined,
+  );
+  if (error !== undefined) {
+    const errors = errorsIn(events);
+    throw new MachinesError(
+      "refused",
+      `the preview of ${name} failed: ${errors.length > 0 ? errors.join("\n") : reasonOf(error, stack)}`,
+    );
+  }
+  return { plans: readPlan(readFileSync(plan, "utf8"), "the plan of the preview"), events };
 }

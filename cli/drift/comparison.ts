@@ -72,8 +72,8 @@ export async function checkResource(held: OpenResource, caller: Caller): Promise
     const secrets = [inputs, outputs, live].flatMap((values) => withheld(fields, values, marks));
     const differences = changes.map(({ path }) => {
       const isInput = Object.hasOwn(inputFields, String(path[0]));
-      const values = [at(isInput ? inputs : outputs, path), at(live, path)] as const;
-      return difference(path, values, { isSecret: isSecret(fields, held.secretPaths, path, values), secrets });
+      const values = [valueAt(isInput ? inputs : outputs, path), valueAt(live, path)] as const;
+      return difference(path, values, { isSecret: isSecretAt(fields, held.secretPaths, path, values), secrets });
     });
     differences.sort((a, b) => (a.path < b.path ? -1 : 1));
     return { resource: held, status: changes.length === 0 ? "unchanged" : "changed", differences, reason: undefined };
@@ -108,8 +108,16 @@ function marksAt(paths: readonly Path[]): SecretMarks {
   };
 }
 
+/** The secrets of a resource in the state: for the program, or by its schema. */
+export function secretsOf({ type, inputs, outputs, secretPaths }: OpenResource): readonly Withheld[] {
+  const resource = Object.hasOwn(resources, type) ? resources[type] : undefined;
+  const fields = { ...resource?.outputFields, ...resource?.inputFields };
+  const marks = marksAt(secretPaths);
+  return [inputs, outputs].flatMap((values) => withheld(fields, values, marks));
+}
+
 /** The value at a path. */
-function at(values: Values, path: Path): unknown {
+export function valueAt(values: Values, path: Path): unknown {
   let found: unknown = values;
   for (const part of path)
     found =
@@ -118,7 +126,12 @@ function at(values: Values, path: Path): unknown {
 }
 
 /** Whether a difference is, contains, or lies in something secret: for the program, by its schema, or by its looks. */
-function isSecret(fields: Fields, secretPaths: readonly Path[], path: Path, values: readonly unknown[]): boolean {
+export function isSecretAt(
+  fields: Fields,
+  secretPaths: readonly Path[],
+  path: Path,
+  values: readonly unknown[],
+): boolean {
   const lies = (inner: Path, outer: Path): boolean => outer.every((part, i) => String(part) === String(inner[i]));
   if (secretPaths.some((one) => lies(path, one) || lies(one, path))) return true;
   let field = fields[String(path[0])];

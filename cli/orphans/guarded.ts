@@ -29,6 +29,7 @@ export function guarded(api: Api, check: () => Promise<void>): Api {
     within: (other: Api["deadline"]) => guarded(api.within(other), check),
     reportRollout: (report: Parameters<Api["reportRollout"]>[0]) => api.reportRollout(report),
     rollouts: (query: Parameters<Api["rollouts"]>[0]) => api.rollouts(query),
+    readOwn: (path: string) => api.readOwn(path),
     close: () => api.close(),
   });
 }

@@ -7,6 +7,7 @@ import type { Config } from "./config.ts";
 import { MachinesError } from "./errors.ts";
 import type { ClientParts } from "./handler.ts";
 import { call, handlers } from "./request.ts";
+import { readOwn, type OwnAnswer } from "./ownRoutes.ts";
 import { readRollouts, sendReport, type RolloutQuery, type RolloutReport } from "./rollouts.ts";
 import { newConnection, newSession, type Connection, type Session } from "./session.ts";
 
@@ -46,6 +47,8 @@ export interface Api extends Methods {
   reportRollout(report: RolloutReport): Promise<void>;
   /** The rollouts that the service shows; undefined if it shows none. @throws MachinesError if it does not answer, or refuses */
   rollouts(query: RolloutQuery): ReturnType<typeof readRollouts>;
+  /** Reads from a route that only a machines-service has. @throws MachinesError if it does not answer, or refuses the token */
+  readOwn(path: string): Promise<OwnAnswer>;
   /** Closes idle connections; requests in progress continue. */
   close(): Promise<void>;
 }
@@ -70,6 +73,7 @@ export function createApi(parts: ClientParts, connection: Connection = newConnec
       session,
       within: bind,
       rollouts: (query: RolloutQuery) => readRollouts(parts, query),
+      readOwn: (path: string) => readOwn(parts, path),
       reportRollout: (report: RolloutReport) => sendReport(parts, session, report),
       close: () => parts.transport.close(),
     });

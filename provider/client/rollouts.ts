@@ -2,8 +2,8 @@
 // platform does not, and gets no report.
 import { z } from "zod";
 import { askerHeader } from "./asker.ts";
-import { MachinesError } from "./errors.ts";
 import { bearer, type ClientParts, type Handler } from "./handler.ts";
+import { readOwn } from "./ownRoutes.ts";
 import type { Session } from "./session.ts";
 import type { Outcome } from "./transport.ts";
 import { updateHeader } from "./update.ts";
@@ -67,24 +67,11 @@ export interface RolloutQuery {
  * @throws MachinesError if it does not answer, or refuses
  */
 export async function readRollouts(
-  { connect, transport }: ClientParts,
+  parts: ClientParts,
   { app, limit }: RolloutQuery,
 ): Promise<{ readonly rollouts: readonly ShownRollout[]; readonly now: number } | undefined> {
-  const { url, token } = await connect();
   const query = new URLSearchParams({ limit: String(limit), ...(app === undefined ? {} : { app }) });
-  const outcome = await transport({
-    method: "GET",
-    url: `${url}${path}?${query.toString()}`,
-    headers: { accept: "application/json", authorization: bearer(token), "user-agent": "pulumi-machines" },
-    body: undefined,
-    timeout: 30_000,
-    held: false,
-    signal: undefined,
-  });
-  if (outcome.kind !== "answer") throw new MachinesError("network", `${url} does not answer: ${outcome.cause.message}`);
-  const { status, text } = outcome;
-  if (status === 401 || status === 403)
-    throw new MachinesError("configuration", `${url} refuses the token: its answer to ${path} is ${status}`);
+  const { status, text } = await readOwn(parts, `${path}?${query.toString()}`);
   if (status !== 200) return undefined;
   try {
     return answer.parse(JSON.parse(text));

@@ -48,7 +48,7 @@ test("--version prints the version of the package", async () => {
 
 test("every command has help, and can be started from another folder", async () => {
   const all = [...new Set(commands.map((words) => words.slice(0, words[0] === "environment" ? 2 : 1).join(" ")))];
-  for (const words of [...all, "convert", "console"]) {
+  for (const words of [...all, "convert", "console", "mcp"]) {
     const { code, out, err } = await run([...words.split(" "), "--help"]);
     expect([code, err], words).toEqual([0, ""]);
     expect(out).toMatch(new RegExp(`^Usage: pulumi-machines ${words} `));

@@ -22,6 +22,7 @@ import { registryPages } from "./registry.ts";
 import { sdkFiles } from "./sdk.ts";
 import { serviceCoverage } from "./serviceCoverage.ts";
 import { serviceDifferences } from "./serviceDifferences.ts";
+import { llmsFile } from "./llms.ts";
 import { missingParts } from "./missing.ts";
 import { watchingPage } from "./watching.ts";
 
@@ -65,6 +66,7 @@ async function generate(): Promise<number> {
   files["docs/service-differences.md"] = serviceDifferences(root);
   files["docs/watching.md"] = watchingPage(root);
   files["service/watch/dashboard.json"] = dashboard();
+  files["llms.txt"] = llmsFile(root, version);
 
   const { program, reason } = await sdkGenerator(process.env);
   if (program === undefined) {

@@ -6,6 +6,7 @@ import { forCompilers } from "../lib/environment.mjs";
 import { withLock } from "../lib/lock.mjs";
 import { cache, inRoot, state, tsc } from "../lib/paths.mjs";
 import { quiet, say, Stop, tail } from "../lib/process.mjs";
+import { writeDocs } from "./docs.mjs";
 
 const SOURCES = ["api", "provider", "cli", "sdk/nodejs", "sdk/nodejs-plugin", "service", "policy"];
 const PROJECTS = ["sdk/nodejs", "sdk/nodejs-plugin", "service", "policy"];
@@ -15,7 +16,7 @@ const MARKER = path.join(cache, "build");
 
 export async function build(env, { force = false } = {}) {
   const before = fingerprint();
-  if (!force && isBuilt(before)) return;
+  if (!force && isBuilt(before)) return writeDocs();
   await withLock(path.join(state, "setup.lock"), "setting up this clone", async () => {
     const hash = fingerprint();
     if (!force && isBuilt(hash)) return;
@@ -28,6 +29,7 @@ export async function build(env, { force = false } = {}) {
     if (failures.length > 0)
       throw new Stop(`${failures.map(({ output }) => tail(output, 60)).join("\n")}\nThe build failed.`);
     for (const project of PROJECTS) removeOlder(inRoot(project, "dist"), started);
+    writeDocs();
     fs.mkdirSync(cache, { recursive: true });
     fs.writeFileSync(MARKER, hash);
     say(`Built in ${((Date.now() - started) / 1000).toFixed(1)} s.`);

@@ -31,7 +31,12 @@ const command = {
   dynamicImportInCjs: false,
 };
 bundles.push(
-  ...(await bundle({ command: inRoot("cli/command.ts") }, path.join(sdk, "cli"), command)),
+  // Only `mcp` loads the SDK of its protocol, which is as large as everything else.
+  ...(await bundle({ command: inRoot("cli/command.ts") }, path.join(sdk, "cli"), {
+    ...command,
+    codeSplitting: { groups: [{ name: "shared", minShareCount: 2 }] },
+    chunkFileNames: "[name].js",
+  })),
   ...(await bundle({ main: inRoot("cli/main.ts") }, path.join(sdk, "cli"), {
     ...command,
     external: [/\/command\.ts$/],

@@ -1,0 +1,108 @@
+// llms.txt: the documentation for assistants that read pages, as llmstxt.org describes it. Made from the pages themselves, so it
+// cannot be older than they are.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { homepage } from "../../api/homepage.ts";
+import { docsPages } from "../setup/docs.mjs";
+import { packageInfo } from "./packageInfo.ts";
+
+/** Pages that help with few questions: an assistant with little room leaves them out. */
+const optional = [
+  "engine-options.md",
+  "faults.md",
+  "performance.md",
+  "scale.md",
+  "service-differences.md",
+  "service-faults.md",
+];
+
+/** The longest description of a page. */
+const longest = 200;
+
+// The pages as they are written, not as GitHub shows them.
+const raw = `${homepage.replace("https://github.com/", "https://raw.githubusercontent.com/")}/main`;
+
+/** The file. @throws if a page has no title, or one that is named here is gone */
+export function llmsFile(root: string, version: string): string {
+  const { displayName, description } = packageInfo(version);
+  const pages: readonly string[] = docsPages();
+  const gone = optional.filter((page) => !pages.includes(page));
+  if (gone.length > 0) throw new Error(`tools/generate/llms.ts names pages that are gone: ${gone.join(", ")}`);
+  const readme = readFileSync(join(root, "README.md"), "utf8");
+  const guides = pages.filter((page) => !page.includes("/") && !optional.includes(page));
+  const link = (path: string): string => {
+    const { title, about: first } = headOf(readFileSync(join(root, path), "utf8"), path);
+    const about = aboutIn(readme, path) ?? first;
+    return `- [${title}](${raw}/${path})${about === "" ? "" : `: ${about}`}`;
+  };
+  const section = (title: string, of: readonly string[]): string[] => [
+    ...["", `## ${title}`, ""],
+    ...of.map((page) => link(`docs/${page}`)),
+  ];
+  return [
+    `# ${displayName}`,
+    "",
+    `> ${description}`,
+    "",
+    "- Programs in TypeScript declare resources as `new machines.App(…)` from the package `pulumi-machines`; other languages use the plugin.",
+    "- The service is open source and runs anywhere: `npx machines-service start`. With the endpoint `local` it starts by itself.",
+    "- For the state of a real service, `npx pulumi-machines mcp` is a server of the Model Context Protocol, which only reads by default.",
+    "",
+    "## Start",
+    "",
+    `- [README](${raw}/README.md): what it does, the first program, all resources and settings`,
+    ...section(
+      "Guides",
+      guides.toSorted((a, b) => placeIn(readme, a) - placeIn(readme, b)),
+    ),
+    ...section("Reference", pages.filter((page) => page.includes("/")).toSorted(byCase)),
+    ...section("Optional", optional),
+    "",
+  ].join("\n");
+}
+
+/** The place at which the README names a page; after all others if it does not. */
+function placeIn(readme: string, page: string): number {
+  const at = readme.indexOf(`(docs/${page})`, readme.indexOf("## Documentation"));
+  return at < 0 ? Number.POSITIVE_INFINITY : at;
+}
+
+/** What the table of the README says about a page; undefined if it has no row for it. */
+function aboutIn(readme: string, path: string): string | undefined {
+  const [, about] = readme.split("\n").flatMap((line) => {
+    const [, links = "", text = ""] = /^\| (\[docs\/.*?) \| (.*) \|$/.exec(line) ?? [];
+    return links.includes(`(${path})`) ? [links, text] : [];
+  });
+  return about === undefined ? undefined : shortened(plainText(about));
+}
+
+/** A text without links, bold type and line breaks. */
+const plainText = (text: string): string =>
+  text
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replaceAll("**", "")
+    .replaceAll(/\s+/g, " ");
+
+const shortened = (text: string): string => (text.length > longest ? `${text.slice(0, longest)}…` : text);
+
+/** Resources before functions: these begin with a small letter. The overview comes first. */
+const byCase = (a: string, b: string): number =>
+  Number(b.endsWith("README.md")) - Number(a.endsWith("README.md")) || (a < b ? -1 : 1);
+
+/** The title of a page, and its first sentence. */
+function headOf(text: string, path: string): { readonly title: string; readonly about: string } {
+  const plain = text
+    .replaceAll(/<!--.*?-->/gs, "")
+    .replaceAll(/^```.*?^```/gms, "")
+    .replaceAll(/^---\n.*?\n---\n/gs, "");
+  const title = /^# (.+)$/m.exec(plain)?.[1];
+  if (title === undefined) throw new Error(`${path} has no title`);
+  const paragraph = plain
+    .slice(plain.indexOf(title) + title.length)
+    .split(/\n\s*\n/)
+    .map((one) => one.trim())
+    .find((one) => /^[\p{L}*`[]/u.test(one));
+  const words = plainText(paragraph ?? "");
+  const sentence = /^.*?[.:](?= |$)/.exec(words)?.[0] ?? words;
+  return { title: title.replaceAll("`", ""), about: shortened(sentence.replace(/[.:]$/, "")) };
+}
