@@ -5,6 +5,7 @@ import { address, followLinks, to } from "./address.ts";
 import { AppPage } from "./appView.tsx";
 import { ClusterPage } from "./clusterView.tsx";
 import { FaultsPage } from "./faults.tsx";
+import { Help, HelpButton } from "./help.tsx";
 import { isLive, send, who } from "./live.ts";
 import { MachinePage } from "./machineView.tsx";
 import { OverviewView } from "./overview.tsx";
@@ -130,6 +131,7 @@ function Page(): JSX.Element {
         </span>
         <span class="faint">{runtime}</span>
         <span class="faint">{canWrite ? mayDo[role] : "read-only"}</span>
+        <HelpButton />
         <Theme />
         <button
           type="button"
@@ -144,6 +146,7 @@ function Page(): JSX.Element {
         <View />
       </main>
       <Search />
+      <Help />
       <div class="toast" role="status" hidden={spoken.value === ""}>
         {spoken.value}
       </div>
