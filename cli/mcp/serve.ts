@@ -1,6 +1,7 @@
 // `pulumi-machines mcp`: a server of the Model Context Protocol for the assistants of users, over standard input and output.
 import { McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { docsUrl } from "../../api/docsUrl.ts";
 import type { Streams } from "../terminal.ts";
 import { version } from "../version.ts";
 import { addChangingTools } from "./changes.ts";
@@ -32,6 +33,8 @@ const changesNothing = " This server changes nothing; the user can start it with
 
 /** Serves until the client closes the connection. */
 export async function serve({ allowChanges = false }: McpOptions, { err }: Streams): Promise<void> {
+  if (process.stdin.isTTY)
+    err(`This waits for an AI assistant, which starts it by itself: ${docsUrl("agents.md#add-it")}. ^C ends it.`);
   const workspace = new Workspace(process.cwd(), err);
   const plans = new Plans(allowChanges);
   process.once("exit", () => plans.forgetAll());

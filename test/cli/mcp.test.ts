@@ -1,10 +1,11 @@
 // `pulumi-machines mcp` as assistants use it: the official client, the built command, a real service. test/e2e/mcp.test.ts has
 // plans and updates.
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { makeApp, makeCluster, makeMachine, makeVolume, send } from "../support/around.ts";
+import { cliMain } from "../support/built.ts";
 import { leaks, type Readable } from "../support/canaries.ts";
 import { currentCertificate } from "../support/certificates.ts";
 import { Output, WritingRuntime } from "../support/logs.ts";
@@ -232,6 +233,38 @@ test("logs are bounded, without what moves a terminal, and without values of var
   expect(await refused("logs", { app: "shop", lines: 501 })).toMatch(/lines/);
   // The answers above are of a session that knows no stack. Below they must not be there.
   seen.splice(0, seen.length, ...seen.filter(({ what }) => !what.startsWith("logs")));
+});
+
+test("an answer is bounded, and says what it leaves out", async () => {
+  const loud = await makeMachine(service, "shop", { name: "loud", region: "fra", config: { image } });
+  for (let i = 0; i < 500; i++) output.write(loud, Date.now() - 5000 + i, `${i} ${"x".repeat(1000)}`);
+  const { text, found } = await reader.ask<{ lines: { text: string }[]; omitted: number }>("logs", {
+    ...{ app: "shop", machine: "loud", lines: 500 },
+  });
+  expect(found.lines.length + found.omitted).toBe(500);
+  expect(found.omitted).toBeGreaterThan(400);
+  expect(found.lines.at(-1)?.text).toMatch(/^499 x/);
+  // Twice, because clients get it as text and as an object.
+  expect(text.length).toBeLessThan(2 * 60_000);
+  await send(service, "DELETE", `/v1/apps/shop/machines/${loud}?force=true`);
+});
+
+test("docs/agents.md names every tool, and its entries start this command", async () => {
+  const page = readFileSync("docs/agents.md", "utf8");
+  const { tools } = await changer.client.listTools();
+  const rows = page.split("\n").flatMap((line) => /^\| (`\w+`(?:, `\w+`)*) \|/.exec(line)?.[1]?.match(/\w+/g) ?? []);
+  expect(rows.toSorted()).toEqual(tools.map(({ name }) => name).toSorted());
+  const entries = [...page.matchAll(/^```json\n(.*?)^```/gms)].map(([, json = ""]) => JSON.parse(json) as object);
+  expect(entries).toEqual([
+    { mcpServers: { machines: { command: "npx", args: ["pulumi-machines", "mcp"] } } },
+    { servers: { machines: { type: "stdio", command: "npx", args: ["pulumi-machines", "mcp"] } } },
+  ]);
+});
+
+test("only this command loads the SDK of the protocol", () => {
+  const mentions = (file: string): boolean =>
+    readFileSync(join(dirname(cliMain), file), "utf8").includes("notifications/initialized");
+  expect(["main.js", "command.js", "shared.js", "serve.js"].filter(mentions)).toEqual(["serve.js"]);
 });
 
 test("problems are those of the console, and those of states where there is none", async () => {

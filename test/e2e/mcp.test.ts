@@ -1,6 +1,6 @@
 // Plans and updates by an assistant, with the real CLI and the installed package: `plan`, `cost` and `apply_plan` of
 // `pulumi-machines mcp`. test/cli/mcp.test.ts has the other tools.
-import { existsSync, readdirSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -10,6 +10,7 @@ import { assistant, type Assistant } from "../support/mcp.ts";
 import { hang } from "../support/patience.mts";
 import { bindingsOr, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
+import { thoroughTest } from "../support/thorough.ts";
 
 const canaries = {
   "a variable": "canary-variable-5701",
@@ -46,15 +47,15 @@ interface Applied {
 
 const image = (tag: number): string => `registry.example.com/shop:${tag}`;
 
-/** Folders with the files of plans. */
-const planFolders = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith("pulumi-machines-plan-"));
-
 describe.each(bindingsOr("pulumi-machines-plugin"))("an assistant plans and updates on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   let user: Assistant;
   const seen: Readable[] = [];
-  const before = planFolders();
+  /** The folder for temporary files of the servers: others make plans, too. */
+  let temporary = "";
+  /** Folders with the files of plans. */
+  const planFolders = (): string[] => readdirSync(temporary).filter((name) => name.startsWith("pulumi-machines-plan-"));
 
   beforeAll(async () => {
     service = await startService();
@@ -62,16 +63,20 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("an assistant plans and upda
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
     await program({ tag: 1 });
     await stack.ok("config", "set", "--secret", "assistant:key", canaries["the configuration"]);
-    user = await assistant({
-      args: ["--allow-changes"],
-      env: stack.env,
-      cwd: stack.dir,
-      main: join(inject("installed"), "node_modules/pulumi-machines/dist/cli/main.js"),
-    });
+    temporary = mkdtempSync(join(tmpdir(), "machines-plans-"));
+    user = await assistant(options());
   });
   afterAll(async () => {
     await user.close();
     await service.close();
+    rmSync(temporary, { recursive: true, force: true });
+  });
+
+  const options = () => ({
+    args: ["--allow-changes"],
+    env: { ...stack.env, TMPDIR: temporary },
+    cwd: stack.dir,
+    main: join(inject("installed"), "node_modules/pulumi-machines/dist/cli/main.js"),
   });
 
   async function program({
@@ -189,7 +194,38 @@ ${failing}
     expect((await machineOf())?.config.image).toBe(image(3));
   });
 
-  test("the plan of a program that has changed since then is not applied to what it is now", async () => {
+  thoroughTest("an update ends its work when the server is killed meanwhile", async () => {
+    const chain = ["a", "b", "c", "d"].map((name, i, all) => {
+      const after = i === 0 ? "" : `, { dependsOn: ${all[i - 1]} }`;
+      return `const ${name} = new machines.Machine("${name}", { app: app.id, region: "ams", config }${after});`;
+    });
+    await program({ tag: 3, has: chain.join("\n") });
+    const own = planFolders();
+    const other = await assistant(options());
+    const { plan: id } = await other.get<Plan>("plan");
+    const from = writes().length;
+    const ended = other.ask("apply_plan", { plan: id }).catch(() => "the connection was closed");
+    await expect
+      .poll(() =>
+        writes()
+          .slice(from)
+          .some(({ operation }) => operation === "machines.create"),
+      )
+      .toBe(true);
+    process.kill(other.pid, "SIGKILL");
+    expect(await ended).toBe("the connection was closed");
+    await expect
+      .poll(async () => (await stack.run(["preview", "--expect-no-changes"])).code, { interval: 1000 })
+      .toBe(0);
+    expect(await send<unknown[]>(service, "GET", "/v1/apps/shop/machines")).toHaveLength(5);
+    // It has also unlocked the stack.
+    await expect.poll(async () => (await stack.run(["up", "--yes"])).code, { interval: 1000 }).toBe(0);
+    // Nobody was left to remove its files.
+    for (const left of planFolders().filter((name) => !own.includes(name)))
+      rmSync(join(temporary, left), { recursive: true });
+  });
+
+  thoroughTest("the plan of a program that has changed since then is not applied to what it is now", async () => {
     await program({ tag: 4 });
     const planned = await plan();
     await program({ tag: 5 });
@@ -198,7 +234,7 @@ ${failing}
     expect((await machineOf())?.config.image).toBe(image(3));
   });
 
-  test("a program that fails is an error with its reason, without the secrets in it", async () => {
+  thoroughTest("a program that fails is an error with its reason, without the secrets in it", async () => {
     await program({
       tag: 3,
       failing: `throw new Error("cannot use " + new pulumi.Config("assistant").require("key"));`,
@@ -211,12 +247,12 @@ ${failing}
 
   test("no tool has shown a secret, and no file of a plan is left", async () => {
     await get("show", { kind: "machine", id: "web", app: "shop" }).catch(() => undefined);
-    expect(seen.length).toBeGreaterThan(8);
+    expect(seen.length).toBeGreaterThan(6);
     expect(
       leaks({ ...canaries, "the token": service.token }, [...seen, { what: "standard error", text: user.said() }]),
     ).toEqual([]);
+    expect(planFolders()).not.toEqual([]);
     await user.close();
-    const left = planFolders().filter((name) => !before.includes(name));
-    await expect.poll(() => left.filter((name) => existsSync(join(tmpdir(), name)))).toEqual([]);
+    await expect.poll(planFolders).toEqual([]);
   });
 });

@@ -16,7 +16,7 @@ export function allOr<T>(all: readonly T[], sample: readonly T[]): readonly T[] 
 const onlyInAll: readonly string[] = [
   ...["cli/console", "generated/editor"],
   ...[
-    "console/{clusters,faults,hostile,keyboard,large,live,logs,past,pictures,problems,restart,search,terminal,tty,views}",
+    "console/{clusters,faults,help,hostile,keyboard,large,live,logs,past,pictures,problems,restart,search,terminal,tty,views}",
   ],
   ...[
     "e2e/{automation,canary,configuration,consoleCode,conversion,cost,database,drift,engineOptions,faults,functions,history,hooks}",

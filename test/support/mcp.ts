@@ -15,6 +15,8 @@ export interface ToolAnswer<T = Record<string, unknown>> {
 /** A connected client. */
 export interface Assistant {
   readonly client: Client;
+  /** The process of the server. */
+  readonly pid: number;
   /** What the server wrote to its standard error. */
   readonly said: () => string;
   /** Calls a tool. */
@@ -55,6 +57,7 @@ export async function assistant({ args = [], env, cwd, main = cliMain }: Assista
   };
   return {
     client,
+    pid: transport.pid ?? 0,
     said: () => said,
     ask,
     async get<T>(name: string, given?: Record<string, unknown>): Promise<T> {
