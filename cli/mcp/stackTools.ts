@@ -43,7 +43,7 @@ const change = z.object({
 });
 
 const step = z.object({
-  action: z.enum(["create", "update", "replace", "delete", "import", "forget", "other"]),
+  action: z.enum(["create", "update", "replace", "delete", "import", "other"]),
   type: z.string().describe("As `Machine`."),
   name: z.string().describe("Name in the program."),
   changes: z.array(change),
