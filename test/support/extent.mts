@@ -22,7 +22,7 @@ const onlyInAll: readonly string[] = [
     "e2e/{automation,canary,configuration,consoleCode,conversion,cost,database,drift,engineOptions,faults,functions,history,hooks}",
   ],
   ...[
-    "e2e/{identity,importFrom,interrupted,interruptions,keepsRunning,killedSteps,local,members,migrate,organization,packageAdd,plugin,plans,promotionBack,promotionWorkflows}",
+    "e2e/{identity,importFrom,interrupted,interruptions,keepsRunning,killedSteps,local,mcp,members,migrate,organization,packageAdd,plugin,plans,promotionBack,promotionWorkflows}",
   ],
   ...[
     "e2e/{refreshBeforeUpdate,release,releaseFiles,releaseLanguages,repairs,replaced,templates,together,tracing,undoReplacement}",

@@ -67,11 +67,11 @@ function placeIn(readme: string, page: string): number {
   return at < 0 ? Number.POSITIVE_INFINITY : at;
 }
 
-/** What the table of the README says about a page; undefined if it has no row for it. */
+/** What the table of the README says about a page; undefined if it has no row for it alone. */
 function aboutIn(readme: string, path: string): string | undefined {
   const [, about] = readme.split("\n").flatMap((line) => {
     const [, links = "", text = ""] = /^\| (\[docs\/.*?) \| (.*) \|$/.exec(line) ?? [];
-    return links.includes(`(${path})`) ? [links, text] : [];
+    return links.includes(`(${path})`) && links.split("](").length === 2 ? [links, text] : [];
   });
   return about === undefined ? undefined : shortened(plainText(about));
 }
