@@ -31,8 +31,10 @@ export function llmsFile(root: string, version: string): string {
   const readme = readFileSync(join(root, "README.md"), "utf8");
   const guides = pages.filter((page) => !page.includes("/") && !optional.includes(page));
   const link = (path: string): string => {
-    const { title, about: first } = headOf(readFileSync(join(root, path), "utf8"), path);
-    const about = aboutIn(readme, path) ?? first;
+    const text = readFileSync(join(root, path), "utf8");
+    const { title, about: first } = headOf(text, path);
+    const about =
+      aboutIn(readme, path) ?? (guides.includes(path.slice("docs/".length)) ? partsOf(text) || first : first);
     return `- [${title}](${raw}/${path})${about === "" ? "" : `: ${about}`}`;
   };
   const section = (title: string, of: readonly string[]): string[] => [
@@ -84,6 +86,10 @@ const plainText = (text: string): string =>
     .replaceAll(/\s+/g, " ");
 
 const shortened = (text: string): string => (text.length > longest ? `${text.slice(0, longest)}…` : text);
+
+/** The titles of the parts of a page. */
+const partsOf = (text: string): string =>
+  shortened([...text.matchAll(/^## (.+)$/gm)].map(([, title = ""]) => plainText(title)).join("; "));
 
 /** Resources before functions: these begin with a small letter. The overview comes first. */
 const byCase = (a: string, b: string): number =>
