@@ -25,6 +25,7 @@ const elsewhere: readonly string[] = [
   "quickstart-python",
   "quickstart-go",
   "quickstart-java",
+  "quickstart-csharp",
   "quickstart-yaml",
 ];
 // Those without a project are for others: the operator of a cluster (test/kubernetes/gitops.test.ts).

@@ -1,4 +1,4 @@
-// Programs in Python, Go, Java and YAML, run by the real CLI with the generated SDKs and the plugin of a release. On Linux, they run
+// Programs in Python, Go, Java, C# and YAML, run by the real CLI with the generated SDKs and the plugin of a release. On Linux, they run
 // without Node.js: PATH has none.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -175,6 +175,61 @@ public class App {
 }
 `;
 
+const csharp = `using System.Collections.Generic;
+using Pulumi;
+using PulumiMachines.Machines;
+using PulumiMachines.Machines.Inputs;
+
+return await Deployment.RunAsync(() =>
+{
+    var settings = new Pulumi.Config();
+    var app = new App("shop");
+    var data = new Volume("data", new VolumeArgs
+    {
+        App = app.Id,
+        Region = Region.Ams,
+        SizeGb = settings.RequireInt32("sizeGb"),
+    });
+    var mail = new Secret("mail", new SecretArgs { App = app.Id, Name = "MAIL", Value = "hush-hush-mail" });
+    var payments = new Secret("payments", new SecretArgs
+    {
+        App = app.Id,
+        Name = "PAYMENTS",
+        Value = "hush-hush-payments",
+    });
+    var web = new Machine("web", new MachineArgs
+    {
+        App = app.Id,
+        Region = "ams",
+        MinSecretsVersion = Output.All(mail.Version, payments.Version),
+        Config = new MachineConfigArgs
+        {
+            Image = settings.Require("image"),
+            Guest = new MachineGuestArgs
+            {
+                CpuKind = MachineGuestCpuKind.Shared,
+                Cpus = 1,
+                MemoryMb = settings.RequireInt32("memoryMb"),
+            },
+            Env =
+            {
+                ["GREETING"] = settings.Require("greeting"),
+                ["PASSWORD"] = Output.CreateSecret("hush-hush"),
+            },
+            Mounts = { new MachineMountArgs { Volume = data.Id, Path = "/data" } },
+        },
+    });
+    var seen = Volume.Get("seen", data.Id);
+
+    return new Dictionary<string, object?>
+    {
+        ["app"] = app.Name,
+        ["version"] = web.Version,
+        ["seenGb"] = seen.CurrentSizeGb,
+    };
+});
+`;
+
 const yaml = `
 config:
   image: { type: string }
@@ -238,6 +293,7 @@ describe.each(
       { language: "go", program: go, created: 6, secret: "hush-hush" },
       // Text or a secret: a map in Java is one or the other, so the secret is in a file, in Base64.
       { language: "java", program: java, created: 7, secret: "aHVzaC1odXNo" },
+      { language: "dotnet", program: csharp, created: 6, secret: "hush-hush" },
       { language: "yaml", program: yaml, created: 7, secret: "hush-hush" },
     ],
     [{ language: "python", program: python, created: 6, secret: "hush-hush" }],
@@ -330,10 +386,11 @@ describe.each(
     const paths: Readonly<Record<string, string>> = {
       python: "config.guest.memory_mb",
       go: "Config.Guest.MemoryMb",
+      dotnet: "Config.Guest.MemoryMb",
     };
     expect(output).toContain(`${paths[language] ?? "config.guest.memoryMb"}: got 100; minimum`);
     if (language === "python") {
-      // What Go and Java do not compile, Python hands on: a property of another name.
+      // What Go, Java and C# do not compile, Python hands on: a property of another name.
       stack.program(program.replace('"memory_mb":', '"memroy_mb":'));
       expect(await stack.fails("preview")).toMatch(
         /config\.guest\.memroy_mb: there is no such property; did you mean memory_mb\?/,

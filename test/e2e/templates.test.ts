@@ -27,8 +27,8 @@ const created = {
   },
 };
 
-describe.each(["typescript", "python", "go", "java", "yaml"])("the template in %s", async (language) => {
-  const name = language === "typescript" ? "nodejs" : language;
+describe.each(["typescript", "python", "go", "java", "csharp", "yaml"])("the template in %s", async (language) => {
+  const name = { typescript: "nodejs", csharp: "dotnet" }[language] ?? language;
   const { runtime, reason } = await findRuntime(`runtime: ${name}`, inject("installed"));
   if (runtime === undefined) {
     test.skip(`the template is not used: ${reason}`);
@@ -87,9 +87,10 @@ describe.each(["typescript", "python", "go", "java", "yaml"])("the template in %
     await inProject("project", "config", "set-all", ...plain, "--secret", `machines:token=${service.token}`);
     expect(await inProject("project", "preview")).toMatch(/\+ 4 to create/);
     expect(counts(await inProject("project", "up", "--yes", "--skip-preview"))).toEqual({ created: 4 });
-    // The plugin, or in TypeScript the package; never a value of the configuration.
+    // The plugin, or in TypeScript the package; never a value of the configuration. In C#, only packages of NuGet are listed.
     const about = await inProject("project", "about");
-    expect(about).toMatch(language === "typescript" ? /^pulumi-machines +\d/m : /^resource +machines /m);
+    if (language !== "csharp")
+      expect(about).toMatch(language === "typescript" ? /^pulumi-machines +\d/m : /^resource +machines /m);
     expect(about).not.toContain(service.token);
     const outputs = JSON.parse(await inProject("project", "stack", "output", "--json")) as Record<string, string>;
     expect(outputs).toEqual({

@@ -19,7 +19,7 @@ const exceptions = ["sdk/go/machines/doc.go", "sdk/nodejs-plugin/releaseSource.t
 test("every generated file is marked, and no file that is written by hand", () => {
   const files = git("", "ls-files", "docs", "policy", "provider", "sdk", "service", "api")
     .split("\n")
-    .filter((file) => /\.(ts|md|py|go|java)$/.test(file) && !file.endsWith("README.md"));
+    .filter((file) => /\.(ts|md|py|go|java|cs)$/.test(file) && !file.endsWith("README.md"));
   const answer = git(files.join("\n"), "check-attr", "--stdin", "linguist-generated");
   const marked = new Set(answer.split("\n").flatMap((line) => /^(.*): linguist-generated: set$/.exec(line)?.[1] ?? []));
   expect(files.filter((file) => isGenerated(file) && !marked.has(file))).toEqual([]);

@@ -25,7 +25,9 @@ describe("every SDK", () => {
     expect(json("sdk/python/pulumi_machines/pulumi-plugin.json")).toEqual(plugin);
     expect(json("sdk/go/machines/pulumi-plugin.json")).toEqual(plugin);
     expect(json(`${javaResources}/plugin.json`)).toEqual(plugin);
-    expect(text(`${javaResources}/version.txt`)).toBe(version);
+    expect(json("sdk/dotnet/pulumi-plugin.json")).toEqual(plugin);
+    for (const file of [`${javaResources}/version.txt`, "sdk/dotnet/version.txt"]) expect(text(file)).toBe(version);
+    expect(text("sdk/dotnet/PulumiMachines.Machines.csproj")).toContain(`<Version>${version}</Version>`);
     expect(text("sdk/java/pom.xml")).toContain(`<version>${version}</version>`);
     expect(text("sdk/python/pyproject.toml")).toContain(`version = "${version}"`);
     expect(text("sdk/go/machines/internal/pulumiUtilities.go")).toContain(`semver.MustParse("${version}")`);
@@ -38,7 +40,9 @@ describe("every SDK", () => {
       expect(text("sdk/nodejs-plugin/index.ts")).toContain(ofNode);
       expect(text("sdk/python/pulumi_machines/__init__.py")).toContain(`"${token}"`);
       expect(text("sdk/go/machines/init.go")).toContain(`"${token}"`);
-      expect(text(`${javaPackage}/${token.slice(token.lastIndexOf(":") + 1)}.java`)).toContain(`"${token}"`);
+      const name = token.slice(token.lastIndexOf(":") + 1);
+      expect(text(`${javaPackage}/${name}.java`)).toContain(`"${token}"`);
+      expect(text(`sdk/dotnet/${name}.cs`)).toContain(`[MachinesResourceType("${token}")]`);
     }
   });
 
@@ -54,6 +58,36 @@ describe("every SDK", () => {
     expect(text("sdk/python/pulumi_machines/provider.py")).not.toContain("get_env");
     expect(text("sdk/go/machines/provider.go")).not.toContain("GetEnvOrDefault");
     expect(text(`${javaPackage}/ProviderArgs.java`)).not.toContain("env(");
+    expect(text("sdk/dotnet/Provider.cs")).not.toContain("GetEnv");
+  });
+
+  // C# refuses a member with the name of its class, and the generator writes one. No .NET may be there to say so.
+  test("for C# has no member with the name of its class", () => {
+    const files = readdirSync("sdk/dotnet", { recursive: true, encoding: "utf8" }).filter((file) =>
+      file.endsWith(".cs"),
+    );
+    expect(files.length).toBeGreaterThan(150);
+    for (const file of files) {
+      for (const [, name = "", body = ""] of text(join("sdk/dotnet", file)).matchAll(
+        /^ {4}public (?:sealed |static |partial )*class (\w+)[^{]*\{\n(.*?)^ {4}\}/gms,
+      ))
+        expect(body, file).not.toMatch(
+          new RegExp(`^ {8}public (?:readonly )?[\\w.<>?,\\[\\] ]+ ${name}(?: \\{|;)`, "m"),
+        );
+    }
+  });
+
+  // Its project file takes every source below its folder, and the two files that the code reads from the assembly.
+  test("for C# has a project file that names only files that are there", () => {
+    const project = text("sdk/dotnet/PulumiMachines.Machines.csproj");
+    const open: string[] = [];
+    for (const [, closes, name = "", ends] of project.matchAll(/<(\/?)(\w+)[^>]*?(\/?)>/g)) {
+      if (closes) expect(open.pop()).toBe(name);
+      else if (!ends) open.push(name);
+    }
+    expect(open).toEqual([]);
+    const included = [...project.matchAll(/<(?:None|EmbeddedResource) Include="(.*?)"/g)].map(([, file]) => file);
+    expect(new Set(included)).toEqual(new Set(["version.txt", "pulumi-plugin.json"]));
   });
 
   // The SDK would convert the text into an enum member, and fail for an unknown text.

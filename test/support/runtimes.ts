@@ -2,9 +2,11 @@
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
+import { leaveOut } from "../../tools/lib/leftOut.mjs";
 import { withLock } from "../../tools/lib/lock.mjs";
 import { quiet } from "../../tools/lib/process.mjs";
 import { findHost, languageHost } from "../../tools/setup/languageHosts.mjs";
+import { dotnetProblem, dotnetSettings, isWithoutPackages } from "../../tools/setup/dotnet.mjs";
 import { mavenRepository, repositoryOption } from "../../tools/setup/maven.mjs";
 import { inPythonEnvironment, pythonEnvironment } from "../../tools/setup/python.mjs";
 import { goEnvironment, goProblem, isOffline } from "../../tools/setup/goProgram.mjs";
@@ -61,10 +63,14 @@ export async function findRuntime(yaml: string, installed: string): Promise<Foun
     python: () => findPython(installed),
     go: findGo,
     java: () => findJava(installed),
+    dotnet: () => findDotnet(installed),
     yaml: findYaml,
   };
   const found = await (finds[name]?.() ?? Promise.reject(new Error(`no runtime is called ${name}`)));
-  if (found.reason !== undefined) console.warn(`Programs in ${name} are not run: ${found.reason}.`);
+  if (found.reason !== undefined) {
+    console.warn(`Programs in ${name} are not run: ${found.reason}.`);
+    if (name === "dotnet") leaveOut("programs in C#", found.reason);
+  }
   return found;
 }
 
@@ -120,6 +126,7 @@ async function findGo(): Promise<Found> {
 export const elsewhere = (example: string, file: string): string =>
   readFileSync(join("examples", example, file), "utf8")
     .replaceAll("../../sdk/nodejs-plugin/", "../node_modules/pulumi-machines-plugin/")
+    .replaceAll("../../sdk/dotnet/", "../sdk-dotnet/")
     .replaceAll("../../", `${process.cwd()}/`);
 
 /** A virtual environment on top of another: nothing is downloaded, and installations affect only this run. */
@@ -171,6 +178,35 @@ async function findJava(installed: string): Promise<Found> {
       mkdirSync(dirname(join(dir, main)), { recursive: true });
       writeFileSync(join(dir, "pom.xml"), elsewhere("quickstart-java", "pom.xml"));
     },
+  };
+  return { runtime };
+}
+
+/** C#, with a copy of the clone's SDK in `installed`, which is compiled once. */
+async function findDotnet(installed: string): Promise<Found> {
+  const problem = await dotnetProblem(process.env);
+  if (problem !== undefined) return { reason: problem };
+  const host = await languageHost("dotnet", process.env);
+  if (host.dir === undefined) return { reason: host.reason };
+  const sdk = join(installed, "sdk-dotnet");
+  const env = { PATH: withHost(host.dir), ...dotnetSettings };
+  const reason = await withLock(`${sdk}.lock`, "compiling the SDK for C#", async () => {
+    if (!existsSync(sdk)) cpSync("sdk/dotnet", sdk, { recursive: true });
+    const options = { cwd: sdk, env: { ...process.env, ...env }, alive: "still compiling the SDK for C#" };
+    const { code, output } = await quiet("dotnet", ["build", "--nologo"], options);
+    if (code !== 0 && isWithoutPackages(output))
+      return "its NuGet packages cannot be downloaded: check the network and NuGet's sources";
+    if (code !== 0) throw new Error(output);
+    return undefined;
+  });
+  if (reason !== undefined) return { reason };
+  const project = "quickstart-csharp.csproj";
+  const runtime: Runtime = {
+    yaml: "dotnet",
+    main: "Program.cs",
+    files: [project],
+    env,
+    prepare: (dir) => writeFileSync(join(dir, project), elsewhere("quickstart-csharp", project)),
   };
   return { runtime };
 }

@@ -16,7 +16,14 @@ interface Project {
   };
 }
 
-const languages = { go: "Go", java: "Java", python: "Python", typescript: "TypeScript", yaml: "YAML" } as const;
+const languages = {
+  csharp: "C#",
+  go: "Go",
+  java: "Java",
+  python: "Python",
+  typescript: "TypeScript",
+  yaml: "YAML",
+} as const;
 type Language = keyof typeof languages;
 const all = Object.keys(languages) as Language[];
 const read = (file: string): string => readFileSync(`templates/${file}`, "utf8");
@@ -24,6 +31,7 @@ const projects = new Map(all.map((language) => [language, parse(read(`${language
 const { version } = JSON.parse(readFileSync("sdk/nodejs/package.json", "utf8")) as { version: string };
 
 const programs: Readonly<Record<Language, string>> = {
+  csharp: "Program.cs",
   go: "main.go",
   java: "src/main/java/hello/App.java",
   python: "__main__.py",
@@ -40,7 +48,7 @@ describe.each([...projects])("the template %s", (language, { name, description, 
   test("its Pulumi.yaml takes the name from `pulumi new`, and asks the same questions as the others", () => {
     expect({ name, description }).toEqual({ name: "${PROJECT}", description: "${DESCRIPTION}" });
     const named = typeof runtime === "string" ? runtime : runtime.name;
-    expect(named).toBe(language === "typescript" ? "nodejs" : language);
+    expect(named).toBe({ typescript: "nodejs", csharp: "dotnet" }[language as string] ?? language);
     expect(template.config).toEqual(projects.get("typescript")?.template.config);
     expect(template.config["machines:token"]).toEqual({ description: expect.any(String), secret: true });
     expect(template.displayName).toBe(`Machines, ${languages[language]}`);
@@ -71,5 +79,8 @@ test("the templates install this version of the packages", () => {
   const required = /^\tgithub.com\/pulumi\/pulumi\/sdk\/v3 v.*$/m;
   expect(read("go/go.mod")).toContain(required.exec(readFileSync("examples/quickstart-go/go.mod", "utf8"))?.[0]);
   const pom = /^```xml\n(.*?)^```/ms.exec(readFileSync("sdk/java/README.md", "utf8"))?.[1];
+  const project = /^```xml\n(.*?)^```/ms.exec(readFileSync("sdk/dotnet/README.md", "utf8"))?.[1];
+  const dependency = `<PackageReference Include="PulumiMachines.Machines" Version="${version}" />`;
+  expect(read("csharp/${PROJECT}.csproj")).toBe(project?.replace(/<ProjectReference .*\/>/, dependency));
   expect(read("java/pom.xml")).toBe(pom?.replace("<artifactId>hello<", "<artifactId>${PROJECT}<"));
 });

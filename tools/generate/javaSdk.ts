@@ -9,7 +9,7 @@ import { Stop } from "../lib/process.mjs";
 import { languageHost } from "../setup/languageHosts.mjs";
 import { findPulumi } from "../setup/pulumi.mjs";
 import { languages, packageInfo } from "./packageInfo.ts";
-import { enumsAsText, mapped } from "./pulumiSdks.ts";
+import { enumsAsText, textInLists } from "./pulumiSdks.ts";
 import type { PackageSpec } from "./schema.ts";
 
 /** Directory of the SDK. */
@@ -18,13 +18,7 @@ export const javaSdkDir = "sdk/java";
 const { basePackage, dependencies } = languages.java;
 const resources = `src/main/resources/${basePackage.replaceAll(".", "/")}/machines`;
 
-/** The schema for Java, whose lists have items of one type: a list of text or enums takes only text. */
-const forJava = (schema: PackageSpec): PackageSpec =>
-  mapped(enumsAsText(schema), (property) =>
-    property.items?.oneOf?.some(({ type }) => type === "string")
-      ? { ...property, items: { type: "string" } }
-      : undefined,
-  );
+const forJava = (schema: PackageSpec): PackageSpec => textInLists(enumsAsText(schema));
 
 /** Files of the SDK by path, without those that Pulumi's generator writes. One of them has the hash of the schema. */
 export function javaBuildFiles(schema: PackageSpec, version: string): Record<string, string> {

@@ -125,8 +125,8 @@ function generatedFiles(): string[] {
   const walk = (dir: string): string[] =>
     readdirSync(join(root, dir), { withFileTypes: true }).flatMap((entry) => {
       const path = `${dir}/${entry.name}`;
-      if (entry.isDirectory()) return /^(dist|build|plugin|node_modules)$/.test(entry.name) ? [] : walk(path);
-      return entry.isFile() && /\.(ts|pyi?|go)$/.test(path) && isGenerated(path) ? [path] : [];
+      if (entry.isDirectory()) return /^(dist|build|plugin|node_modules|bin|obj)$/.test(entry.name) ? [] : walk(path);
+      return entry.isFile() && /\.(ts|pyi?|go|cs)$/.test(path) && isGenerated(path) ? [path] : [];
     });
   return pulumiSdkDirs.filter((dir) => current(`${dir}/.gitattributes`) !== undefined).flatMap(walk);
 }

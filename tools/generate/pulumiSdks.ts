@@ -1,4 +1,4 @@
-// sdk/python, sdk/go and sdk/nodejs-plugin: the output of Pulumi's own generators for the package schema, and all our
+// sdk/python, sdk/go, sdk/dotnet and sdk/nodejs-plugin: the output of Pulumi's own generators for the package schema, and all our
 // changes to it.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -10,9 +10,10 @@ import { openValues, packageSchema, type PackageSpec, type Property } from "./sc
 import { camel, nameOf } from "./sdk.ts";
 
 /** Directories of the SDKs; generated files begin with a banner. */
-export const pulumiSdkDirs = ["sdk/python", "sdk/go", "sdk/nodejs-plugin"];
+export const pulumiSdkDirs = ["sdk/python", "sdk/go", "sdk/dotnet", "sdk/nodejs-plugin"];
 
 const plugin = "sdk/nodejs-plugin";
+const dotnetProject = "sdk/dotnet/PulumiMachines.Machines.csproj";
 const copied = (from: string): string =>
   `// *** Copied by \`npm run generate\` from ${from}: do not edit. ***\n${readFileSync(from, "utf8")}`;
 
@@ -27,16 +28,18 @@ const copiedOfNode = (file: string): Record<string, string> => ({
 export function pulumiSdks(generator: string, schema: PackageSpec, engines: unknown): Record<string, string> {
   const python = generate(generator, forPython(schema), ["python"]);
   const go = generate(generator, schema, ["go"]);
+  const { "dotnet/logo.png": _, ...dotnet } = generate(generator, textInLists(enumsAsText(schema)), ["dotnet"]);
   const ofNode = packageSchema(String(schema["version"]), {});
   const nodejs = generate(generator, ofNode, ["nodejs"]);
   // Our own READMEs replace these, because they have more content.
   delete python["python/pulumi_machines/README.md"];
   delete nodejs["nodejs/README.md"];
+  delete dotnet["dotnet/README.md"];
   // For a package that is compiled and published in its own folder; ours is compiled by this repository's build.
   delete nodejs["nodejs/tsconfig.json"];
   delete nodejs["nodejs/.gitignore"];
   const opened = openingEnums(schema);
-  const files = Object.entries({ ...python, ...go, ...nodejs }).map(([path, text]) => [
+  const files = Object.entries({ ...python, ...go, ...dotnet, ...nodejs }).map(([path, text]) => [
     `sdk/${path.replace(/^nodejs\//, "nodejs-plugin/")}`,
     path.startsWith("nodejs/") ? opened(text) : text,
   ]);
@@ -48,6 +51,7 @@ export function pulumiSdks(generator: string, schema: PackageSpec, engines: unkn
       describingNew(handingOn(text), schema.resources[token]?.description ?? ""),
     ),
     ...describedInGo(sdks, schema),
+    [dotnetProject]: withoutIcon(sdks[dotnetProject]),
     ...changed(sdks, Object.keys(ofNode.functions), functionHandingOn),
     // Written by hand for the other binding; these are the same files.
     ...copiedOfNode("release.ts"),
@@ -61,6 +65,12 @@ export function pulumiSdks(generator: string, schema: PackageSpec, engines: unkn
       handOnHelper,
   };
 }
+
+/** The project file of the SDK for .NET, without the logo that the generator downloads: NuGet takes no SVG. */
+const withoutIcon = (text: string | undefined): string => {
+  const withoutName = replaced(text, "    <PackageIcon>logo.png</PackageIcon>\n", "");
+  return replaced(withoutName, /  <ItemGroup>\n    <None Include="logo\.png">.*?<\/ItemGroup>\n\n/s, "");
+};
 
 /** The files of the tokens in the SDK for Node.js, changed. */
 const changed = (
@@ -162,9 +172,18 @@ const forPython = (schema: PackageSpec): PackageSpec =>
     return { ...rest, $ref: "pulumi.json#/Any" };
   });
 
+/** The schema whose lists of text or enums take only text: lists in Java and C# have items of one type. */
+export const textInLists = (schema: PackageSpec): PackageSpec =>
+  mapped(schema, (property) =>
+    property.items?.oneOf?.some(({ type }) => type === "string")
+      ? { ...property, items: { type: "string" } }
+      : undefined,
+  );
+
 /**
  * The schema with enums that accept plain text. The SDKs for Python and Java convert received text to a member of the enum:
- * a value that others have set, and that is unknown, would end every program with the resource.
+ * a value that others have set, and that is unknown, would end every program with the resource. That for C# has no way to make such
+ * a member.
  */
 export const enumsAsText = (schema: PackageSpec): PackageSpec =>
   mapped(schema, (property) => {
@@ -174,7 +193,7 @@ export const enumsAsText = (schema: PackageSpec): PackageSpec =>
   });
 
 /** The schema with other properties at any depth: `change` returns one, or undefined to change only its parts. */
-export function mapped(schema: PackageSpec, change: (property: Property) => Property | undefined): PackageSpec {
+function mapped(schema: PackageSpec, change: (property: Property) => Property | undefined): PackageSpec {
   const relax = (property: Property): Property => {
     const changed = change(property);
     if (changed !== undefined) return changed;

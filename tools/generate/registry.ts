@@ -10,6 +10,7 @@ const languages = [
   { name: "python", fence: "python", path: "examples/quickstart-python/__main__.py" },
   { name: "go", fence: "go", path: "examples/quickstart-go/main.go" },
   { name: "java", fence: "java", path: "examples/quickstart-java/src/main/java/hello/App.java" },
+  { name: "csharp", fence: "csharp", path: "examples/quickstart-csharp/Program.cs" },
   { name: "yaml", fence: "yaml", path: "examples/quickstart-yaml/Main.yaml" },
 ] as const;
 
@@ -67,7 +68,7 @@ export function registryPages(root: string, version: string): Readonly<Record<st
       `| Go | [\`github.com/pulumi-machines/pulumi-machines/sdk/go/machines\`](${homepage}/tree/main/sdk/go/machines) |`,
       `| Java | [\`io.github.pulumimachines:machines\`](${homepage}/tree/main/sdk/java) |`,
       "| YAML | only the plugin: `pulumi plugin install resource machines` |",
-      "| .NET | `pulumi package add machines` |",
+      `| .NET | [\`PulumiMachines.Machines\`](${homepage}/tree/main/sdk/dotnet), or \`pulumi package add machines\` |`,
       "",
       "Pulumi installs the plugin with the package. On macOS, and in the npm package, the plugin needs Node.js 22.19 or newer.",
       "",

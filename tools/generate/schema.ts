@@ -27,6 +27,7 @@ export interface Property {
   secret?: boolean;
   willReplaceOnChanges?: boolean;
   deprecationMessage?: string;
+  language?: { readonly csharp: { readonly name: string } };
 }
 
 /** An object or enum type. */
@@ -159,6 +160,8 @@ export function packageSchema(version: string, components = allComponents): Pack
       ...(standard === undefined || typeof standard === "object" ? {} : { default: standard }),
       ...(secret ? { secret } : {}),
       ...(deprecationMessage === undefined ? {} : { deprecationMessage }),
+      // C# refuses a member with the name of its class.
+      ...(pascal(key) === owner ? { language: { csharp: { name: "Value" } } } : {}),
     };
   };
 

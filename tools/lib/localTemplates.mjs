@@ -11,6 +11,11 @@ const changes = (packed) => ({
       (_, name) => `"${name}": "file:${packed[name]}"`,
     ),
   "python/requirements.txt": (text) => text.replace(/^pulumi_machines.*$/m, () => inRoot("sdk/python")),
+  "csharp/${PROJECT}.csproj": (text) =>
+    text.replace(
+      /<PackageReference Include="(PulumiMachines\.Machines)" .*\/>/,
+      (_, name) => `<ProjectReference Include="${inRoot("sdk/dotnet", `${name}.csproj`)}" />`,
+    ),
   "go/go.mod": (text) => {
     const [module] = /\S+\/sdk\/go\/machines(?= v)/.exec(text) ?? [];
     return `${text}\nreplace ${module} => ${JSON.stringify(inRoot("sdk/go/machines"))}\n`;

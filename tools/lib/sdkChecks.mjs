@@ -2,6 +2,7 @@
 // check whose language is missing is skipped with the reason.
 import fs from "node:fs";
 import path from "node:path";
+import { dotnetProblem, dotnetSettings, isWithoutPackages } from "../setup/dotnet.mjs";
 import { goEnvironment, goProblem, isOffline } from "../setup/goProgram.mjs";
 import { inPythonEnvironment, pythonEnvironment } from "../setup/python.mjs";
 import { bin, cache, inRoot, tsc } from "./paths.mjs";
@@ -10,7 +11,12 @@ import { quiet } from "./process.mjs";
 const GO_SDK = "sdk/go/machines";
 
 /** By name; each returns its result (`code`, `output`) or why it was skipped (`reason`). */
-export const sdkChecks = { "SDK for Go": checkGo, "SDK for Python": checkPython, "SDK of the plugin": checkPlugin };
+export const sdkChecks = {
+  "SDK for Go": checkGo,
+  "SDK for Python": checkPython,
+  "SDK for C#": checkDotnet,
+  "SDK of the plugin": checkPlugin,
+};
 
 async function checkGo(env) {
   const reason = await goProblem(env);
@@ -48,6 +54,25 @@ async function checkPython(env) {
   // All programs are called __main__, and two of one name cannot be checked together.
   const programs = [program, ...examplesWith("__main__.py")].map((at) => path.join(at, "__main__.py"));
   return inTurn([() => mypy("-p", "pulumi_machines"), ...programs.map((file) => () => mypy(file))]);
+}
+
+/** The program of the README, and with it a copy of the SDK, because a build writes into the folders. */
+async function checkDotnet(env) {
+  const reason = await dotnetProblem(env);
+  if (reason !== undefined) return { reason };
+  const [project, program] = ["xml", "csharp"].map((language) => codeOf("sdk/dotnet/README.md", language));
+  const dir = scratch("dotnet", {
+    "hello.csproj": project.replace("../pulumi-machines/sdk/dotnet/", "../sdk-dotnet/"),
+    "Program.cs": program,
+  });
+  const sdk = path.join(path.dirname(dir), "sdk-dotnet");
+  fs.rmSync(sdk, { recursive: true, force: true });
+  fs.cpSync(inRoot("sdk/dotnet"), sdk, { recursive: true });
+  const options = { cwd: dir, env: { ...env, ...dotnetSettings }, alive: "still compiling the SDK for C#" };
+  const { code, output } = await quiet("dotnet", ["build", "--nologo"], options);
+  if (code !== 0 && isWithoutPackages(output))
+    return { reason: "its NuGet packages cannot be downloaded: check the network and NuGet's sources" };
+  return { code, output };
 }
 
 /** The SDK itself is compiled by the build. */

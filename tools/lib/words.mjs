@@ -3,7 +3,7 @@ import { repositoryFiles, textOf } from "./files.mjs";
 
 /** The table itself, and files that are generated, recorded or of others. */
 const IGNORED =
-  /^(?:CONTRIBUTING\.md$|package-lock\.json$|provider\/schema\.json$|docs\/reference\/|sdk\/(?:go|java|python|nodejs-plugin)\/|test\/upgrade\/[^/]+\/|tools\/pulumi\/)/;
+  /^(?:CONTRIBUTING\.md$|package-lock\.json$|provider\/schema\.json$|docs\/reference\/|sdk\/(?:go|java|dotnet|python|nodejs-plugin)\/|test\/upgrade\/[^/]+\/|tools\/pulumi\/)/;
 const READ = /\.(?:[cm]?[jt]sx?|md|json|py|go|ya?ml|toml)$/;
 
 /** The phrases of the table, in lower case, with what to write. */

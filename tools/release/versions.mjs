@@ -22,9 +22,15 @@ function placesOfVersion() {
     ...[
       "sdk/python/pulumi_machines/pulumi-plugin.json",
       "sdk/go/machines/pulumi-plugin.json",
+      "sdk/dotnet/pulumi-plugin.json",
       `${java}/plugin.json`,
     ].map((file) => [file, json(file).version]),
     ["sdk/java/pom.xml", /<version>(.*?)<\/version>/.exec(text("sdk/java/pom.xml"))?.[1]],
+    [
+      "sdk/dotnet/PulumiMachines.Machines.csproj",
+      /<Version>(.*?)<\/Version>/.exec(text("sdk/dotnet/PulumiMachines.Machines.csproj"))?.[1],
+    ],
+    ["sdk/dotnet/version.txt", text("sdk/dotnet/version.txt").trim()],
     [`${java}/version.txt`, text(`${java}/version.txt`).trim()],
   ].map(([place, version]) => ({ place, version }));
 }

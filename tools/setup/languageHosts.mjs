@@ -1,4 +1,4 @@
-// Pulumi's language hosts for Java and YAML, for the tests of programs in these languages. Pulumi's installer puts them
+// Pulumi's language hosts for Java, .NET and YAML, for the tests of programs in these languages. Pulumi's installer puts them
 // beside its CLI; otherwise they are built once. Each is built from the versions of Pulumi's modules that it was released
 // with: with those of our CLI they do not compile.
 import fs from "node:fs";
@@ -7,13 +7,14 @@ import { isExecutable } from "../lib/paths.mjs";
 import { goProgram } from "./goProgram.mjs";
 
 const PACKAGES = {
+  dotnet: "github.com/pulumi/pulumi-dotnet/pulumi-language-dotnet/v3",
   java: "github.com/pulumi/pulumi-java/pkg/cmd/pulumi-language-java",
   yaml: "github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml",
 };
 
 /**
  * The folder of a language host, for PATH; or the reason why there is none.
- * @param {"java" | "yaml"} language
+ * @param {"dotnet" | "java" | "yaml"} language
  * @param {NodeJS.ProcessEnv} env
  * @returns {Promise<{ dir: string, reason?: undefined } | { dir?: undefined, reason: string }>}
  */
