@@ -28,12 +28,16 @@ export async function installedService(): Promise<{ readonly service: LocalServi
   } catch {
     return { command: "machines-service" };
   }
-  // Loaded here, because an old Node.js lacks it, and must get as far as its refusal.
-  const { isSea } = await import("node:sea");
-  if (!isSea()) return { service: require("machines-service") as LocalService };
-  // The service starts on the Node.js that loaded it, and the plugin's standalone executable is none.
+  // The service starts on the Node.js that loaded it.
+  if (isOnNode()) return { service: require("machines-service") as LocalService };
   const commands = (require.resolve.paths("machines-service") ?? []).map((dir) => join(dir, ".bin/machines-service"));
   return { command: commands.find((command) => existsSync(command)) ?? "machines-service" };
+}
+
+/** Whether this process is a Node.js that can start others: the plugin's standalone executable, Bun and Deno are none. */
+function isOnNode(): boolean {
+  const { bun, deno }: Readonly<Record<string, string | undefined>> = process.versions;
+  return bun === undefined && deno === undefined && !process.getBuiltinModule("node:sea").isSea();
 }
 
 /** Finds the embedded service, and starts it if it is installed and does not run. */
@@ -51,16 +55,20 @@ const notInstalled =
 const withoutNode =
   "the embedded service needs Node.js 22.19 or later, and there is no `node` on PATH: install it from https://nodejs.org, or set machines:endpoint to a service that runs elsewhere";
 
+/** As the package starts it: at a free port. */
+const start = ["start", "--detach", "--json", "--listen", "127.0.0.1:0"];
+
 /** For programs in other languages, whose projects have no npm packages. */
 async function startCommand(command: string): Promise<LocalAccess> {
   try {
-    const { url } = JSON.parse(await runService(command, "start", "--detach", "--json")) as { url: string };
+    const { url } = JSON.parse(await runService(command, ...start)) as { url: string };
     return { url, token: await runService(command, "token") };
   } catch (error) {
     const { code, stderr } = error as { code?: string | number; stderr?: string };
     // `env`, which a command begins with, exits with 127 if there is no `node`.
     const isMissing = code === "ENOENT" || code === 127;
-    const running = isMissing ? findRunning() : undefined;
+    // It may also listen at another address, or have been started with a Node.js that is not on this PATH.
+    const running = findRunning();
     if (running) return running;
     throw new MachinesError(
       "configuration",

@@ -113,8 +113,8 @@ export function httpTransport(env: ProxyEnvironment = process.env): Transport {
 }
 
 async function open(env: ProxyEnvironment): Promise<Connections> {
-  // The plugin's bundle has only these two.
-  const { Agent, EnvHttpProxyAgent } = await import("undici");
+  // The plugin's bundle has only these two. By the name of its file, because Bun has its own "undici", whose agents send nothing.
+  const { Agent, EnvHttpProxyAgent } = await import("undici/index.js");
   const options = { connect: { timeout: 10_000 }, connectTimeout: 10_000, keepAliveTimeout: 30_000 };
   const [httpProxy, httpsProxy] = [proxyOf(env, "http_proxy"), proxyOf(env, "https_proxy")];
   const noProxy = [setting(env, "no_proxy"), ...ownNames].join();

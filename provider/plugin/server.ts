@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { getAsset, isSea } from "node:sea";
+import type * as Sea from "node:sea";
 import grpc from "@grpc/grpc-js";
 import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
@@ -18,6 +18,9 @@ import { withoutSecretsOf, type Telling } from "./redaction.ts";
 import { fieldsOf, spelled, type Subject } from "./spelling.ts";
 import { askerOf, inCall, type Asked, startTracing, type StopTracing } from "./tracing.ts";
 import empty from "google-protobuf/google/protobuf/empty_pb.js";
+
+/** Not imported, because Deno lacks it. */
+const sea = process.getBuiltinModule("node:sea") as typeof Sea | undefined;
 
 /**
  * Milliseconds that work in progress has to finish after the process is asked to end; the engine kills it after five
@@ -94,7 +97,7 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
 }
 
 const schemaIn = (folder: string): string =>
-  isSea() ? getAsset("schema.json", "utf8") : readFileSync(join(folder, "schema.json"), "utf8");
+  sea?.isSea() ? sea.getAsset("schema.json", "utf8") : readFileSync(join(folder, "schema.json"), "utf8");
 
 /** The engine's arguments: its address, after its own flags. */
 function engineAddress(args: readonly string[]): string | undefined {

@@ -19,15 +19,12 @@ const onlyInAll: readonly string[] = [
     "console/{clusters,faults,help,hostile,keyboard,large,live,logs,past,pictures,problems,restart,search,terminal,tty,views}",
   ],
   ...[
-    "e2e/{automation,canary,configuration,consoleCode,conversion,cost,database,drift,engineOptions,faults,functions,history,hooks}",
+    "e2e/{automation,canary,configuration,consoleCode,conversion,cost,database,drift,engineOptions,faults,functions}",
   ],
-  ...[
-    "e2e/{identity,importFrom,interrupted,interruptions,keepsRunning,killedSteps,local,mcp,members,migrate,organization,packageAdd,plugin,plans,promotionBack,promotionWorkflows}",
-  ],
-  ...[
-    "e2e/{refreshBeforeUpdate,release,releaseFiles,releaseLanguages,repairs,replaced,templates,together,tracing,undoReplacement}",
-  ],
-  ...["e2e/{userSettings,viewsElsewhere,volumes,writeOnly}"],
+  ...["e2e/{history,hooks,identity,importFrom,interrupted,interruptions,javascriptRuntimes,keepsRunning,killedSteps}"],
+  ...["e2e/{local,mcp,members,migrate,organization,packageAdd,plans,plugin,promotionBack,promotionWorkflows}"],
+  ...["e2e/{refreshBeforeUpdate,release,releaseFiles,releaseLanguages,repairs,replaced,templates,together,tracing}"],
+  ...["e2e/{undoReplacement,userSettings,viewsElsewhere,volumes,writeOnly}"],
   ...[
     "runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,members,noSpace,proxy,public}",
   ],

@@ -11,12 +11,13 @@ import { writeBundled } from "./bundled.mjs";
 import { bundle, bundlePlugin } from "./bundlePlugin.mjs";
 
 const sdk = inRoot("sdk/nodejs/dist");
+const undici = /^undici(\/|$)/;
 const bundles = await bundle(
   { "dynamic/index": inRoot("provider/dynamic/index.ts"), "client/index": inRoot("provider/client/index.ts") },
   path.join(sdk, "provider"),
   // undici is loaded with the first request only.
   {
-    external: ["undici"],
+    external: [undici],
     codeSplitting: { groups: [{ name: "shared", minShareCount: 2 }] },
     chunkFileNames: "[name].js",
   },
@@ -24,7 +25,7 @@ const bundles = await bundle(
 // The command is a process of its own, which a program that loads the others never pays for. Its executable is a file of its own,
 // because what the rest requires may be missing in the Node.js that it refuses.
 const command = {
-  external: ["undici", /^@pulumi\//],
+  external: [undici, /^@pulumi\//],
   codeSplitting: false,
   minify: true,
   // An import would first look for the format of the file in its text.
@@ -46,7 +47,7 @@ bundles.push(
 // Pulumi starts the converter in a folder without packages.
 bundles.push(
   ...(await bundle({ converter: inRoot("cli/converter.ts") }, path.join(sdk, "cli"), {
-    ...{ external: ["@grpc/proto-loader", "undici"], codeSplitting: false, minify: true },
+    ...{ external: ["@grpc/proto-loader", undici], codeSplitting: false, minify: true },
   })),
 );
 for (const name of ["main", "converter"]) fs.chmodSync(path.join(sdk, `cli/${name}.js`), 0o755);

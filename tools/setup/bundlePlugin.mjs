@@ -35,7 +35,7 @@ export async function bundlePlugin() {
   const plugged = await bundle({ main: inRoot("provider/main.ts") }, dist, {
     external: ["@grpc/proto-loader"],
     alias: {
-      undici$: inRoot("tools/setup/undici.cjs"),
+      "undici/index.js$": inRoot("tools/setup/undici.cjs"),
       "@opentelemetry/resources$": inRoot("tools/setup/otelResources.cjs"),
     },
     chunkFileNames: "[name].js",
