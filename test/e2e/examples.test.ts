@@ -10,7 +10,8 @@ import { counts, type Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 // The first have tests of their own, which show the same besides their own steps: the web app in test/runtime/webApp.test.ts,
-// the quickstart in readme.test.ts, Python in languages.test.ts, and rollouts in fleets.test.ts. The last are compiled, or need language hosts that are built in minutes.
+// the quickstart in readme.test.ts, Python in languages.test.ts, and rollouts in fleets.test.ts. Of the others that docs/gallery.md
+// adds, one runs here: gallery.test.ts has their own steps. The last are compiled, or need language hosts that are built in minutes.
 const elsewhere: readonly string[] = [
   "canary",
   "volumes",
@@ -21,6 +22,11 @@ const elsewhere: readonly string[] = [
   "rolling",
   "bluegreen",
   "worker-fleet",
+  "multi-region",
+  "private-network",
+  "sandboxes",
+  "static-site",
+  "worker-queue",
   "quickstart",
   "quickstart-python",
   "quickstart-go",
@@ -28,6 +34,8 @@ const elsewhere: readonly string[] = [
   "quickstart-csharp",
   "quickstart-yaml",
 ];
+// A program that depends on the time of day gets one, because a run may cross an hour.
+const configOf: Readonly<Record<string, Readonly<Record<string, string>>>> = { "worker-queue": { hour: "12" } };
 // Those without a project are for others: the operator of a cluster (test/kubernetes/gitops.test.ts).
 const names = readdirSync("examples").filter(
   (name) => existsSync(`examples/${name}/Pulumi.yaml`) && (isThorough || !elsewhere.includes(name)),
@@ -51,7 +59,7 @@ describe.each([
 
   beforeAll(async () => {
     service = await startService();
-    stack = await exampleStack(name, service, {}, { binding, runtime });
+    stack = await exampleStack(name, service, configOf[name] ?? {}, { binding, runtime });
   });
   afterAll(() => service.close());
 

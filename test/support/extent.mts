@@ -19,7 +19,7 @@ const onlyInAll: readonly string[] = [
     "console/{clusters,faults,help,hostile,keyboard,large,live,logs,past,pictures,problems,restart,search,terminal,tty,views}",
   ],
   ...[
-    "e2e/{automation,canary,configuration,consoleCode,conversion,cost,database,drift,engineOptions,faults,functions}",
+    "e2e/{automation,canary,configuration,consoleCode,conversion,cost,database,drift,engineOptions,faults,functions,gallery}",
   ],
   ...["e2e/{history,hooks,identity,importFrom,interrupted,interruptions,javascriptRuntimes,keepsRunning,killedSteps}"],
   ...["e2e/{local,mcp,members,migrate,organization,packageAdd,plans,plugin,promotionBack,promotionWorkflows}"],

@@ -71,6 +71,27 @@ test.each([
   expect(snippets.filter((code) => !programs.some((program) => isPart(code, program)))).toEqual([]);
 });
 
+describe("the gallery", () => {
+  const [intro = "", ...entries] = readFileSync("docs/gallery.md", "utf8").split(/^## /m);
+  const programOf = (entry: string): string | undefined => /\]\(\.\.\/(examples\/[\w-]+)\/index\.ts\)/.exec(entry)?.[1];
+
+  test("it has ten entries, all in its table", () => {
+    expect(entries).toHaveLength(10);
+    expect([...intro.matchAll(/^\| \[(.+?)\]/gm)].map(([, title]) => title)).toEqual(
+      entries.map((entry) => entry.slice(0, entry.indexOf("\n"))),
+    );
+  });
+
+  // What exists is imported by commands, which gallery.test.ts runs.
+  test.each(entries.slice(0, -1).map((entry) => [entry.slice(0, entry.indexOf("\n")), programOf(entry)]))(
+    "%s: %s is a complete program of at most 100 lines, which examples.test.ts runs",
+    (_title, program = "none") => {
+      expect(existsSync(`${program}/Pulumi.yaml`)).toBe(true);
+      expect(readFileSync(`${program}/index.ts`, "utf8").split("\n").length).toBeLessThanOrEqual(100);
+    },
+  );
+});
+
 test("the code in docs/policy-writing.md is part of the example policy", () => {
   const program = readFileSync("examples/policy/policies/index.ts", "utf8");
   expect(snippetsOf("docs/policy-writing.md").length).toBeGreaterThan(0);

@@ -42,6 +42,8 @@ export function examples(root: string): ReadonlyMap<string, Example> {
   for (const path of programs(root)) {
     const source = ts.createSourceFile(path, readFileSync(join(root, path), "utf8"), ts.ScriptTarget.Latest, true);
     for (const statement of source.statements) {
+      // A function shows too much beside the one resource.
+      if (ts.isFunctionDeclaration(statement)) continue;
       const code = statement.getFullText(source).trim();
       for (const name of usedIn(statement)) if (!found.has(name)) found.set(name, { code, path });
     }
