@@ -1,5 +1,6 @@
 // The examples as they are, with the real CLI, on Machines that really run.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { send } from "../support/around.ts";
 import { exampleStack } from "../support/example.ts";
 import { expectUnchanged } from "../support/invariants.ts";
 import { counts, type Stack } from "../support/stack.ts";
@@ -38,7 +39,7 @@ describe.runIf(hasEngine)("the examples on containers", () => {
     await expectNothingRuns(real.dataId);
   });
 
-  describe("fleets and the quickstart", () => {
+  describe("fleets, a private network and the quickstart", () => {
     test.each(["rolling", "bluegreen"])("a new image of %s answers", async (name) => {
       const { stack, app } = await deployed(name, 3);
       expect(await real.fetchSecure(app, "/release")).toEqual({ status: 200, text: "1\n" });
@@ -46,6 +47,27 @@ describe.runIf(hasEngine)("the examples on containers", () => {
       await stack.set({ image: nextImage });
       expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 2 });
       expect(await real.fetchSecure(app, "/release")).toEqual({ status: 200, text: "2\n" });
+      await expectUnchanged(stack);
+      await destroy(stack);
+    });
+
+    test("private-network: the gateway reaches the API by its name, and the proxy reaches only the gateway", async () => {
+      const stack = await exampleStack("private-network", real.service, { image, cacheImage: image });
+      // The image of the tests is no cache; it listens at one port.
+      stack.program(stack.read().replaceAll("6379", "8080"));
+      await stack.up();
+      const { stdout } = await stack.run(["stack", "output", "apps", "--json"]);
+      const apps = JSON.parse(stdout) as Record<"gateway" | "api" | "cache", string>;
+      const [{ id } = { id: "" }] = await send<{ id: string }[]>(
+        real.service,
+        "GET",
+        `/v1/apps/${apps.gateway}/machines`,
+      );
+      for (const name of [apps.api, apps.cache])
+        expect(await real.exec(apps.gateway, id, ["get", `http://${name}.internal:8080/release`])).toContain("1");
+      expect(await real.fetchSecure(apps.gateway, "/release")).toEqual({ status: 200, text: "1\n" });
+      for (const name of [apps.api, apps.cache])
+        expect((await real.fetchSecure(name, "/release")).status).not.toBe(200);
       await expectUnchanged(stack);
       await destroy(stack);
     });
