@@ -10,8 +10,8 @@ import { counts, type Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 // The first have tests of their own, which show the same besides their own steps: the web app in test/runtime/webApp.test.ts,
-// the quickstart in readme.test.ts, Python in languages.test.ts, and rollouts in fleets.test.ts. Of the others that docs/gallery.md
-// adds, one runs here: gallery.test.ts has their own steps. The last are compiled, or need language hosts that are built in minutes.
+// the quickstart in readme.test.ts, Python in languages.test.ts, and rollouts in fleets.test.ts. Those that
+// only docs/gallery.md has use the same resources; gallery.test.ts has their own steps. The last are compiled, or need language hosts that are built in minutes.
 const elsewhere: readonly string[] = [
   "canary",
   "volumes",
@@ -25,6 +25,7 @@ const elsewhere: readonly string[] = [
   "multi-region",
   "private-network",
   "sandboxes",
+  "scheduled-jobs",
   "static-site",
   "worker-queue",
   "quickstart",
