@@ -326,6 +326,11 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   readonly derivedFrom?: {
     readonly [Output in keyof z.output<O>]?: Repeated<I> | readonly Repeated<I>[];
   };
+  /**
+   * True if it writes its owner into the service, to claim something there. A state keeps the owner then: without it, a renamed or
+   * moved resource would not know its own mark.
+   */
+  readonly marksOwner?: true;
   /** True if old and new would use the same other object (R4). */
   readonly sharesWith?: (old: Values, next: Values) => boolean;
   /**
@@ -416,6 +421,8 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
         /** True if a step after the last creation or change failed and is still to be done. */
         unfinished: boolean;
         owner: string | undefined;
+        /** Owners that the resource had before it was renamed or moved. What it wrote then may still name them. */
+        formerOwners: readonly string[];
       },
   ): Promise<Live<I, O>>;
   delete(
@@ -424,6 +431,8 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
         id: Record<Parts, string>;
         state: Partial<z.output<I> & z.output<O>>;
         owner: string | undefined;
+        /** Owners that the resource had before it was renamed or moved. What it wrote then may still name them. */
+        formerOwners: readonly string[];
       },
   ): Promise<void>;
 }
@@ -447,6 +456,7 @@ const defaults = {
   pendingWhen: undefined,
   refreshBeforeUpdate: false,
   claims: undefined,
+  marksOwner: undefined,
   uniqueBy: [],
   dependsOn: {},
   derivedFrom: {},

@@ -59,11 +59,12 @@ export const machineMetadata = defineResource({
   uniqueBy: ["app", "machine"],
   claims: ({ app = "", machine = "", values = {} }) =>
     Object.fromEntries(Object.entries(values).map(([key, value]) => [keyClaim(app, machine, key), value])),
+  marksOwner: true,
   validate: ({ values = {} }) => [...metadataProblems(values, ["values"]), ...platformKeys(values)],
   observed: ["values"],
 
   async create({ inputs: { app, machine, values, adopt }, owner, ...call }) {
-    await write(call, { appName: app, machineId: machine }, { values, owned: {}, adopt, owner });
+    await write(call, { appName: app, machineId: machine }, { values, owned: {}, adopt, owner, formerOwners: [] });
     return toLive(app, machine, values, Object.keys(values));
   },
 
@@ -78,16 +79,16 @@ export const machineMetadata = defineResource({
     return toLive(id.app, id.machineId, metadata, Object.keys(owned));
   },
 
-  async update({ id, inputs: { values, adopt }, old, owner, ...call }) {
+  async update({ id, inputs: { values, adopt }, old, owner, formerOwners, ...call }) {
     const key = { appName: id.app, machineId: id.machineId };
-    await write(call, key, { values, owned: old.values, adopt, owner });
+    await write(call, key, { values, owned: old.values, adopt, owner, formerOwners });
     return toLive(id.app, id.machineId, values, Object.keys(values));
   },
 
-  async delete({ id, state, owner, ...call }) {
+  async delete({ id, state, owner, formerOwners, ...call }) {
     const key = { appName: id.app, machineId: id.machineId };
     const owned = state.values ?? {};
-    if (Object.keys(owned).length > 0) await write(call, key, { values: {}, owned, adopt: true, owner });
+    if (Object.keys(owned).length > 0) await write(call, key, { values: {}, owned, adopt: true, owner, formerOwners });
   },
 });
 
@@ -113,6 +114,8 @@ interface WantedKeys {
   readonly owned: Values;
   readonly adopt: boolean;
   readonly owner: string | undefined;
+  /** Owners that this resource had under other names, or in other stacks. */
+  readonly formerOwners: readonly string[];
 }
 
 /**
@@ -148,14 +151,15 @@ type Writing = Pick<Call, "api" | "warn"> & Partial<GivingUp>;
 function changesTo(
   current: Values,
   { appName, machineId }: MachineKey,
-  { values, owned, owner }: WantedKeys,
+  { values, owned, owner, formerOwners }: WantedKeys,
   { warn, otherClaimant }: Writing,
 ): Record<string, string | null> {
   const given = Object.keys(owned).filter((name) => !Object.hasOwn(values, name) && Object.hasOwn(current, name));
   const changes = given.map((name): Readonly<Record<string, string | null>> => {
     const claimant = otherClaimant?.(keyClaim(appName, machineId, name));
     const holder = current[holderKey(name)];
-    const isForeign = (holder !== undefined && holder !== owner) || current[name] !== owned[name];
+    const isHeld = holder === undefined || holder === owner || formerOwners.includes(holder);
+    const isForeign = !isHeld || current[name] !== owned[name];
     if (claimant === undefined && !isForeign)
       return { [name]: null, ...(holder === undefined ? {} : { [holderKey(name)]: null }) };
     const stays = `${JSON.stringify(name)} of Machine ${appName}/${machineId} stays: `;
@@ -165,7 +169,11 @@ function changesTo(
     warn(`${stays}${by ?? "another client has set it since"}${isReturned ? ", and gets its value back." : "."}`);
     return isReturned ? { [name]: claimant.value, [holderKey(name)]: claimant.owner } : {};
   });
-  const conflicts = Object.keys(values).filter((name) => !Object.hasOwn(owned, name) && Object.hasOwn(current, name));
+  // The next state will not name the former owners.
+  const isFormer = (name: string): boolean => formerOwners.includes(current[holderKey(name)] ?? "");
+  const conflicts = Object.keys(values).filter(
+    (name) => Object.hasOwn(current, name) && (!Object.hasOwn(owned, name) || isFormer(name)),
+  );
   return {
     ...(Object.assign({}, ...changes) as Record<string, string | null>),
     ...values,

@@ -13,12 +13,14 @@ export function encodedInputs(resource: Resource, inputs: Values, marks: Marks |
 }
 
 /**
- * A state as the engine keeps it. For types with guarded data it names the owner, which reveals an alias later (R11).
+ * A state as the engine keeps it. For types with guarded data, or with marks in the service, it names the owner, which reveals an alias
+ * later (R11, R12).
  */
 export function encoded(resource: Resource, values: Values, marks: Marks | undefined): ReturnType<typeof encode> {
   const { [CONTEXT]: _, ...rest } = values;
   const { owner, name: _name, ...others } = contextOf(values);
-  const context = resource.losesData === undefined || owner === undefined ? others : { ...others, owner };
+  const isNamed = owner !== undefined && (resource.losesData !== undefined || resource.marksOwner === true);
+  const context = isNamed ? { ...others, owner } : others;
   const repeating = Object.entries(resource.derivedFrom).filter(([, paths]) =>
     [paths ?? []].flat().some((path) => holdsSecretAt(marks, path.split("."))),
   );

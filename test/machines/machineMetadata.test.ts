@@ -98,6 +98,19 @@ describe("MachineMetadata", () => {
     expect(await keys(machine)).toEqual({});
   });
 
+  test("a key that it took over was kept for ever once its resource had been renamed by an alias, or moved to another stack", async () => {
+    const machine = await machineWith({ role: "theirs", tier: "theirs" });
+    const named = (owner: string, values: Values) =>
+      checked({ machine, adopt: true, values, __context: { owner, name: "one" } });
+    const { id, state } = await metadata.create(await named("o1", { role: "web", tier: "1" }));
+    await metadata.nextRun();
+    const moved = await metadata.update(id, state, await named("o2", { role: "web" }));
+    expect(await keys(machine)).toEqual({ role: "web", "pulumi-holder-role": "o2" });
+    await metadata.nextRun();
+    await metadata.delete(id, moved);
+    expect(await keys(machine)).toEqual({});
+  });
+
   test("it owns only its keys: others' keys stay, and its own are deleted with it", async () => {
     const machine = await machineWith({ theirs: "1" });
     const { version } = await send<Values>(service, "GET", at(machine));

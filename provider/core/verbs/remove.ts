@@ -2,6 +2,7 @@
 import { ignoreIfDeleted } from "../../client/existence.ts";
 import { confirmSeen } from "../observations/observations.ts";
 import { contextOf, type Resource, type Values } from "../resource.ts";
+import { formerOwnersIn } from "../run/program.ts";
 import { forHandler } from "../state.ts";
 import { withStoredConfiguration } from "../storedConfiguration.ts";
 import { callOf, placeOf, type Caller } from "./caller.ts";
@@ -32,7 +33,8 @@ async function removeNow(resource: Resource, id: string, stored: Values, caller:
   const endDeletion = run.deletions.begin(call.api, place.name);
   try {
     const otherClaimant = (claim: string) => run.program.remainingClaimant(claim, owner);
-    const args = { id: parts, state: forHandler(resource, state), owner, otherClaimant };
+    const formerOwners = formerOwnersIn(stored, owner);
+    const args = { id: parts, state: forHandler(resource, state), owner, formerOwners, otherClaimant };
     const work = () => resource.delete({ ...call, ...args });
     await ignoreIfDeleted(call.api, place, work);
     if (run.unfinished.of(resource.name, owner)?.id === id) run.unfinished.forget(resource.name, owner);

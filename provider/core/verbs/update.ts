@@ -3,6 +3,7 @@ import { sentChanges } from "../diff.ts";
 import { confirmSeen } from "../observations/observations.ts";
 import { PartialStateError } from "../partialState.ts";
 import { contextOf, type Resource, type Values } from "../resource.ts";
+import { formerOwnersIn } from "../run/program.ts";
 import { forHandler, inStateOf, isComputed, outputsOf, stateFrom, toSend } from "../state.ts";
 import { callOf, type Caller } from "./caller.ts";
 import { InitializationFailed, quotingPrograms, reporting } from "./unfinished.ts";
@@ -61,6 +62,7 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
         old: forHandler(resource, old),
         unfinished: contextOf(old).unfinished ?? false,
         owner,
+        formerOwners: formerOwnersIn(old, owner),
         otherClaimant: (claim) => caller.run.program.remainingClaimant(claim, owner),
       });
     return found(await quotingPrograms(caller.run, update));
