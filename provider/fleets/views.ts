@@ -83,9 +83,19 @@ interface Changing {
 
 const idOf = ({ outputs: { id } }: View): string => (typeof id === "string" ? bareId(id) : "");
 
-/** How the views have changed. Those of another fleet that the same resource had before are left as they are. Pure. */
-function changesOf(fleet: FleetKey, old: readonly View[], live: readonly View[], done: Done): ViewStep[] {
-  const own = old.filter((view) => [done.known, fleet.machines, fleet.volumes].some((ids) => ids.has(idOf(view))));
+/**
+ * How the views have changed. Those of another fleet that the same resource had before are left as they are. A volume that the fleet
+ * knows by its mark alone may be in the state, too: its second creation would make the state invalid. Pure.
+ */
+export function changesOf(
+  fleet: Pick<FleetKey, "app" | "machines" | "volumes">,
+  old: readonly View[],
+  live: readonly View[],
+  done: Done,
+): ViewStep[] {
+  const isKnown = (view: View): boolean =>
+    [done.known, fleet.machines, fleet.volumes].some((ids) => ids.has(idOf(view)));
+  const own = old.filter((view) => isKnown(view) || before(live, view) !== undefined);
   const errors = new Map(done.failures.map(({ step, error }) => [step.name, { step, error }]));
   const errorOf = (view: View) =>
     view.type === machineType ? errors.get(view.name.slice(fleet.app.length + 1)) : undefined;
