@@ -9,6 +9,7 @@ import { importOrganization, type ImportOptions } from "./organization/organizat
 import { openConsole, type ConsoleOptions } from "./console.ts";
 import { cost, type CostOptions } from "./cost/cost.ts";
 import { convertFile, type ConvertOptions } from "./conversion/command.ts";
+import { forgetViews, type ForgetOptions } from "./migration/forgetViews.ts";
 import { migrate, type MigrateOptions } from "./migration/migrate.ts";
 import { create, destroy, sweep, type CreateOptions } from "./promotion/environment.ts";
 import { listEnvironments, type ListOptions } from "./promotion/environmentList.ts";
@@ -64,6 +65,7 @@ function declare(around: Surroundings): Command {
   addConvert(program, around);
   addUndoReplacement(program, around);
   addMigrate(program, around);
+  addForgetViews(program, around);
   addPromote(program, around);
   addEnvironment(program, around);
   addStatus(program, around);
@@ -169,6 +171,20 @@ function addMigrate(program: Command, { streams, end }: Surroundings): void {
     .option("-y, --yes", "do not ask for confirmation")
     .action(async (options: MigrateOptions & Anywhere) => {
       end(await migrate(enter(options), streams));
+    });
+}
+
+function addForgetViews(program: Command, { streams, end }: Surroundings): void {
+  add(
+    program,
+    "forget-views",
+    "take the Machines and volumes that a state lists below its fleets out of it, to rename or move a fleet; changes only the state",
+  )
+    .option("-s, --stack <name>", "stack of the project (default: the selected one)")
+    .option("--dry-run", "show what would be taken out, and change nothing")
+    .option("-y, --yes", "do not ask for confirmation")
+    .action(async (options: ForgetOptions & Anywhere) => {
+      end(await forgetViews(enter(options), streams));
     });
 }
 

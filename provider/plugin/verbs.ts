@@ -186,7 +186,7 @@ export function verbsOf(
       response.setId(found.id);
       // A refresh adds no views to a state without any.
       const isReported = !known || caller.views?.isKept === false;
-      const stored = isReported ? withViews(found.state, caller, urn) : found.state;
+      const stored = isReported ? withViews(found.state, caller, urn) : afterStackRename(found.state, caller, urn);
       response.setProperties(encodedState(resource, stored, marks));
       response.setInputs(encodedInputs(resource, found.inputs, marks));
       // A resource that a program only reads has no state id, and is read in every run anyway.
@@ -223,6 +223,8 @@ export function verbsOf(
       const { values, marks } = decode(request.getProperties());
       const state = ownedState(values, urn, name);
       const caller = callerWithViews(request, resource, marks);
+      // The engine would delete the fleet alone, and then fail because its views have no parent.
+      if (request.getOldViewsList().length === 0) refuseRenamed(values, urn);
       await verbs.remove(resource, request.getId(), state, caller);
       // The views of its replacement have the same URN, and stay.
       if (!connection.views.isDeclared(urn)) await caller.views?.remove();
@@ -231,16 +233,26 @@ export function verbsOf(
   };
 }
 
+/** The path of types and the name: a URN without stack and project. */
+const inStack = (urn: string): string => urn.split("::").slice(2).join("::");
+
+/** `pulumi stack rename` renames the views with their fleet, but not what its state says of them. */
+function afterStackRename(state: Values, { views }: verbs.Caller, urn: string): Values {
+  const { viewsOf = urn } = contextOf(state);
+  const isStack = viewsOf !== urn && inStack(viewsOf) === inStack(urn) && views !== undefined && views.old.length > 0;
+  return isStack ? { ...state, [CONTEXT]: { ...contextOf(state), viewsOf: urn } } : state;
+}
+
 /**
- * Refuses a resource with views that an alias has renamed: the engine (3.274) would leave its views in the state with the old
- * URN, and then fail every update that deletes it.
+ * Refuses a resource with views that an alias, `state rename` or `state move` has renamed: the engine (3.274) leaves its views in the
+ * state as those of the old URN, and then fails every update that deletes it.
  */
 function refuseRenamed(state: Values, urn: string): void {
   const { viewsOf = urn } = contextOf(state);
   if (viewsOf === urn) return;
-  const [, , , name = ""] = viewsOf.split("::");
+  const name = viewsOf.split("::").slice(3).join("::");
   throw new MachinesError(
     "refused",
-    `an alias renames the Fleet ${JSON.stringify(name)}, and the state has its Machines as resources, which the engine cannot rename. Set machines:fleetViews to false, run pulumi refresh, and rename it then; afterwards set it to true again.`,
+    `the Fleet ${JSON.stringify(name)} was renamed or moved, and the state lists its Machines as resources, which the engine cannot rename. Run \`npx pulumi-machines forget-views\`, and then this again; the next up lists them again.`,
   );
 }

@@ -122,16 +122,18 @@ describe("the Machines of a fleet as resources", () => {
   });
 
   thoroughTest(
-    "a fleet with them is not renamed by an alias, which the engine cannot do; it is without them",
+    "a fleet with them is not renamed by an alias, which the engine cannot do; it is after forget-views",
     async () => {
       fleet = "front";
       await stack.set({ fleet });
-      expect(await stack.fails("up", "--yes", "--skip-preview")).toContain("Set machines:fleetViews to false");
-      await stack.set({ "machines:fleetViews": "false" });
-      expect(await stack.refresh()).toMatch(/FleetMachine web\/seen\/web-ams-1 deleted/);
+      expect(await stack.fails("up", "--yes", "--skip-preview")).toContain("npx pulumi-machines forget-views");
+      const command = join(inject("installed"), "node_modules/.bin/pulumi-machines");
+      const shown = await stack.run(["forget-views", "--dry-run"], { command, plain: true });
+      expect(shown.output).toMatch(/^Fleet web: 3 views .*\nThis was a dry run/);
+      expect(Object.keys(viewsIn(stack))).toHaveLength(3);
+      const forgotten = await stack.run(["forget-views", "--yes"], { command, plain: true });
+      expect(forgotten.code, forgotten.output).toBe(0);
       expect(viewsIn(stack)).toEqual({});
-      await stack.up();
-      await stack.set({ "machines:fleetViews": "true" });
       expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 2 });
       expect(Object.keys(viewsIn(stack))).toContain(machine(app, "web-ams-1", fleet));
       expect(counts(await stack.up())).toEqual({ unchanged: 6 });
