@@ -23,7 +23,9 @@ const onlyInAll: readonly string[] = [
   ],
   ...["e2e/{history,hooks,identity,importFrom,interrupted,interruptions,javascriptRuntimes,keepsRunning,killedSteps}"],
   ...["e2e/{local,mcp,members,migrate,organization,packageAdd,plans,plugin,promotionBack,promotionWorkflows}"],
-  ...["e2e/{refreshBeforeUpdate,release,releaseFiles,releaseLanguages,repairs,replaced,templates,together,tracing}"],
+  ...[
+    "e2e/{refreshBeforeUpdate,release,releaseFiles,releaseLanguages,repairs,replaced,restructuring,templates,together,tracing}",
+  ],
   ...["e2e/{undoReplacement,userSettings,viewsElsewhere,volumes,writeOnly}"],
   ...[
     "runtime/{addresses,cli,commands,console,database,docker,engineLoss,examples,failures,kills,members,noSpace,proxy,public}",

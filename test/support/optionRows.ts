@@ -1,20 +1,24 @@
-// The rows of docs/engine-options.md: the option of each, and the program's resources before and afterwards.
+// The rows of docs/engine-options.md: the option of each, and when the program changes.
+import { inPlace, nameOf, replacing, type Change, type Kind, type Values } from "./optionKinds.ts";
 
-/** The columns. */
-export const kinds = ["Volume", "Machine", "PostgresCluster", "Secret"] as const;
-/** One of them. */
-export type Kind = (typeof kinds)[number];
-type Values = Readonly<Record<string, unknown>>;
-const runs = [
-  ...(["first", "changes", "target", "program", "refresh", "protect"] as const),
-  ...(["beforeVolume", "beforeCluster", "volume", "cluster", "dynamic"] as const),
-];
-/** The runs of the CLI, in order. */
-export type Run = (typeof runs)[number];
+/** The runs of the CLI by their stack, in order. The first one of each creates its resources. */
+export const runs = {
+  main: [
+    ...(["first", "changes", "target", "program", "refresh", "protect"] as const),
+    ...(["beforeVolume", "beforeCluster", "volume", "cluster"] as const),
+  ],
+  dynamic: ["dynamic"],
+  plans: ["planFirst", "plan", "otherPlan", "ignoreProtect", "excludeProtected", "destroyIgnoring"],
+  hooks: ["hookCreate", "hookUpdate", "hookDelete", "hookError", "hookFleet"],
+} as const;
+/** A stack of the test. */
+export type OnStack = keyof typeof runs;
+/** One of the runs. */
+export type Run = (typeof runs)[OnStack][number];
 
-/** A row of four resources. */
+/** A row with one resource for each column. */
 export interface Row {
-  /** The prefix of the names of its four resources. */
+  /** The prefix of the names of its resources. */
   readonly key: string;
   /** Its title on the page. */
   readonly option: string;
@@ -23,8 +27,8 @@ export interface Row {
   readonly run: Run;
   /** A different run for these. */
   readonly runOf?: Readonly<Partial<Record<Kind, Run>>>;
-  /** The program's change by then: none, a change in place, one that replaces, … */
-  readonly change?: "small" | "big" | "removed" | "renamed" | "other";
+  /** The program's change by then. */
+  readonly change?: Change;
   readonly options?: (kind: Kind) => Values;
   /** Those of the changed program, if different. */
   readonly later?: (kind: Kind) => Values;
@@ -33,49 +37,18 @@ export interface Row {
   readonly app?: string;
   /** Whether the program is reverted after that run, so that a refusal does not stop later runs. */
   readonly isOnce?: true;
+  /** Whether the program declares it only from that run on. */
+  readonly isNew?: true;
 }
-
-/** The image of its Machines. */
-export const image = "registry.example.com/web:1";
-/** The name of the secret of a row. */
-export const secretName = (key: string): string => key.toUpperCase().replaceAll("-", "_");
-const inputs: Readonly<Record<Kind, (key: string, app: string, change?: Row["change"]) => Values>> = {
-  Volume: (_, app, change) => ({ app, region: "ams", sizeGb: change === "small" ? 2 : 1, encrypted: change !== "big" }),
-  Machine: (_, app, change) => ({
-    ...{ app, region: change === "big" ? "fra" : "ams" },
-    config: { image, ...(change === "small" ? { env: { LEVEL: "2" } } : {}) },
-  }),
-  PostgresCluster: (_, __, change) => ({
-    region: "fra",
-    plan: change === "big" ? "starter" : "basic",
-  }),
-  Secret: (key, app, change) => ({
-    ...{ app, name: `${secretName(key)}${change === "big" || change === "other" ? "_2" : ""}` },
-    value: change === "small" ? "2" : "1",
-  }),
-};
-const replacing = { Volume: "encrypted", Machine: "region", PostgresCluster: "plan", Secret: "name" } as const;
-const inPlace = {
-  Volume: "sizeGb",
-  Machine: "config",
-  PostgresCluster: "deletionProtection",
-  Secret: "value",
-} as const;
-const switches: Readonly<Partial<Record<Kind, Values>>> = {
-  Volume: { allowDataLoss: true },
-  PostgresCluster: { deletionProtection: false },
-};
-
-const short = (kind: Kind): string => (kind === "PostgresCluster" ? "cluster" : kind.toLowerCase());
-/** The name of a resource in the program. */
-export const nameOf = ({ key }: Pick<Row, "key">, kind: Kind): string => `${key}-${short(kind)}`;
-/** Its name after the change. */
-export const laterName = (row: Row, kind: Kind): string =>
-  nameOf(row.change === "renamed" ? { key: `${row.key}-new` } : row, kind);
 
 /** Ids of objects that others created, for the program to import, by name. */
 export const foreign = new Map<string, string>();
 const imports = (key: string) => (kind: Kind) => ({ import: foreign.get(nameOf({ key }, kind)) });
+/** A failed registration prevents the engine from all deletions of its run. */
+const guarded = { Volume: "refresh", PostgresCluster: "refresh" } as const;
+const protect = () => ({ protect: true });
+const hook = (on: string, name: string) => ({ ...{ option: `\`${on}\``, options: () => ({ hooks: { [on]: name } }) } });
+const failing = (key: string, on: string) => ({ key, done: "the hook fails", ...hook(on, `fails-${on}`) });
 
 /** All rows. */
 export const rows: readonly Row[] = [
@@ -85,11 +58,7 @@ export const rows: readonly Row[] = [
     ...{ runOf: { Volume: "volume", PostgresCluster: "cluster" }, isOnce: true },
   },
   {
-    key: "switch",
-    option: "no option",
-    done: "the same, with the switch on",
-    run: "changes",
-    change: "big",
+    ...{ key: "switch", option: "no option", done: "the same, with the switch on", run: "changes", change: "big" },
     mayLose: true,
   },
   { key: "gone", option: "no option", done: "removed from the program", run: "changes", change: "removed" },
@@ -99,14 +68,24 @@ export const rows: readonly Row[] = [
     options: (kind) => ({ ignoreChanges: [replacing[kind]] }),
   },
   {
-    ...{
-      key: "protect-gone",
-      option: "`protect`",
-      done: "removed from the program",
-      run: "protect",
-      change: "removed",
-    },
-    options: () => ({ protect: true }),
+    ...{ key: "protect-gone", option: "`protect`", done: "removed from the program", run: "protect" },
+    ...{ change: "removed", options: protect },
+  },
+  {
+    ...{ key: "unprotect-gone", option: "`up --ignore-protect`", done: "protected, and removed from the program" },
+    ...{ run: "ignoreProtect", change: "removed", options: protect },
+  },
+  {
+    ...{ key: "exclude", option: "`destroy --exclude-protected`", done: "protected", run: "excludeProtected" },
+    options: protect,
+  },
+  {
+    ...{ key: "exclude-other", option: "`destroy --exclude-protected`", done: "not protected" },
+    run: "excludeProtected",
+  },
+  {
+    ...{ key: "unprotect", option: "`destroy --ignore-protect`", done: "protected", run: "destroyIgnoring" },
+    options: protect,
   },
   {
     ...{ key: "retain", option: "`retainOnDelete`", done: "`--replace`", run: "changes" },
@@ -121,13 +100,9 @@ export const rows: readonly Row[] = [
     ...{ change: "removed", app: "other", options: () => ({ deletedWith: "other", dependsOn: "other" }) },
   },
   {
-    ...{
-      key: "with-force",
-      option: "`deletedWith` an App",
-      done: "the same, the App with `forceDestroy`",
-      run: "changes",
-    },
-    ...{ change: "removed", app: "forced", options: () => ({ deletedWith: "forced", dependsOn: "forced" }) },
+    ...{ key: "with-force", option: "`deletedWith` an App", done: "the same, the App with `forceDestroy`" },
+    ...{ run: "changes", change: "removed", app: "forced" },
+    options: () => ({ deletedWith: "forced", dependsOn: "forced" }),
   },
   {
     ...{ key: "before", option: "`deleteBeforeReplace`", done: "`--replace`", run: "changes" },
@@ -137,29 +112,37 @@ export const rows: readonly Row[] = [
   },
   {
     ...{ key: "on", option: "`replaceOnChanges`", done: "a change of what it names", run: "changes", change: "small" },
-    // A failed registration prevents the engine from all deletions of its run.
-    ...{ runOf: { Volume: "refresh", PostgresCluster: "refresh" }, isOnce: true },
+    ...{ runOf: guarded, isOnce: true },
     options: (kind) => ({ replaceOnChanges: [inPlace[kind]] }),
+  },
+  {
+    ...{ key: "rep-with", option: "`replaceWith`", done: "what it names is replaced", run: "changes" },
+    ...{ runOf: guarded, options: (kind) => ({ replaceWith: kind in guarded ? "later-trigger" : "first-trigger" }) },
+  },
+  {
+    ...{ key: "trigger", option: "`replacementTrigger`", done: "its value changes", run: "changes" },
+    ...{
+      runOf: guarded,
+      isOnce: true,
+      options: () => ({ replacementTrigger: "1" }),
+      later: () => ({ replacementTrigger: "2" }),
+    },
+  },
+  {
+    ...{ key: "mapped", option: "`envVarMappings` of a `Provider`", done: "the token comes from another variable" },
+    ...{ run: "changes", options: () => ({ mapped: "OTHER_TOKEN" }), later: () => ({ mapped: "THIRD_TOKEN" }) },
   },
   {
     ...{ key: "alias", option: "`aliases`", done: "renamed in the program", run: "changes", change: "renamed" },
     later: (kind) => ({ aliases: [{ name: nameOf({ key: "alias" }, kind) }] }),
   },
   {
-    key: "import",
-    option: "`import`",
-    done: "an object that others created",
-    run: "first",
+    ...{ key: "import", option: "`import`", done: "an object that others created", run: "first" },
     options: imports("import"),
   },
   {
-    ...{
-      key: "import-dynamic",
-      option: "`import`, dynamic binding",
-      done: "an object that others created",
-      run: "dynamic",
-    },
-    options: imports("import-dynamic"),
+    ...{ key: "import-dynamic", option: "`import`, dynamic binding", done: "an object that others created" },
+    ...{ run: "dynamic", options: imports("import-dynamic") },
   },
   {
     ...{ key: "import-other", option: "`import`", done: "another object than the state's", run: "changes" },
@@ -170,20 +153,18 @@ export const rows: readonly Row[] = [
   { key: "target-other", option: "`--target`", done: "others, and it changes", run: "target", change: "small" },
   { key: "replace", option: "`--replace`", done: "it", run: "changes" },
   {
-    key: "go-on",
-    option: "`--continue-on-error`",
-    done: "others fail, and it changes",
-    run: "refresh",
+    ...{ key: "go-on", option: "`--continue-on-error`", done: "others fail, and it changes", run: "refresh" },
     change: "small",
+  },
+  { key: "plan", option: "`up --plan`", done: "a change that the plan has", run: "plan", change: "small" },
+  {
+    ...{ key: "plan-other", option: "`up --plan`", done: "a change that the plan does not have", run: "otherPlan" },
+    ...{ change: "small", isOnce: true },
   },
   { key: "refresh", option: "`up --refresh`", done: "others deleted it", run: "refresh" },
   {
-    key: "program",
-    option: "`refresh --run-program`",
-    done: "a change that replaces",
-    run: "program",
-    change: "big",
-    isOnce: true,
+    ...{ key: "program", option: "`refresh --run-program`", done: "a change that replaces", run: "program" },
+    ...{ change: "big", isOnce: true },
   },
   {
     ...{ key: "program-gone", option: "`refresh --run-program`", done: "removed from the program", run: "program" },
@@ -197,6 +178,16 @@ export const rows: readonly Row[] = [
     change: "removed",
   },
   { key: "move", option: "`state rename`", done: "and renamed in the program", run: "changes", change: "renamed" },
+  { ...failing("hook-create", "beforeCreate"), run: "hookCreate" },
+  { ...failing("hook-created", "afterCreate"), run: "hookCreate" },
+  { ...failing("hook-update", "beforeUpdate"), run: "hookUpdate", change: "small" },
+  { ...failing("hook-updated", "afterUpdate"), run: "hookUpdate", change: "small" },
+  { ...failing("hook-delete", "beforeDelete"), run: "hookDelete", change: "removed", mayLose: true },
+  { ...failing("hook-deleted", "afterDelete"), run: "hookDelete", change: "removed", mayLose: true },
+  {
+    ...{ key: "hook-error", done: "the service refuses its creation once", ...hook("onError", "again") },
+    ...{ run: "hookError", runOf: { Fleet: "hookFleet" }, isNew: true },
+  },
 ];
 /** The row of a key. */
 export const byKey = (key: string): Row => {
@@ -204,55 +195,3 @@ export const byKey = (key: string): Row => {
   if (!row) throw new Error(`no row ${key}`);
   return row;
 };
-
-/** A resource in the form that the program reads. */
-export interface Declared {
-  readonly kind: string;
-  readonly name: string;
-  readonly inputs: Values;
-  readonly options: Values;
-}
-
-/** The run in which a cell is recorded. */
-export const runOf = (row: Row, kind: Kind): Run => row.runOf?.[kind] ?? row.run;
-
-/** A refusal or a preview is reverted. */
-const isOnceOnly = (row: Row, kind: Kind): boolean =>
-  row.isOnce === true && (row.runOf === undefined || row.runOf[kind] !== undefined);
-
-/** The program of a run. */
-export function declared(run: Run): Declared[] {
-  const isLater = runs.indexOf(run) > 0;
-  const apps = isLater ? [] : [{ name: "other" }, { name: "forced", forceDestroy: true }];
-  const all = rows
-    .filter((row) => (row.run === "dynamic") === (run === "dynamic"))
-    .flatMap((row) =>
-      kinds.flatMap((kind): Declared[] => {
-        const at = runOf(row, kind);
-        const isChanged =
-          at !== "first" &&
-          at !== "dynamic" &&
-          (isOnceOnly(row, kind) ? at === run : runs.indexOf(at) <= runs.indexOf(run));
-        if (isChanged && row.change === "removed") return [];
-        const { change } = isChanged ? row : {};
-        // No other input of a cluster changes in place.
-        const isProtected =
-          kind === "PostgresCluster" && row.change === "small" ? { deletionProtection: isChanged } : {};
-        const more = row.mayLose ? switches[kind] : isProtected;
-        return [
-          {
-            ...{ kind, name: isChanged ? laterName(row, kind) : nameOf(row, kind) },
-            inputs: { ...inputs[kind](row.key, row.app ?? "shop", change), ...more },
-            options: { ...row.options?.(kind), ...(isChanged ? row.later?.(kind) : {}) },
-          },
-        ];
-      }),
-    );
-  return [...apps.map((app) => ({ kind: "App", name: app.name, inputs: app, options: {} })), ...all];
-}
-
-/** A program that allows the deletion of everything in the state: the last or first declaration of each resource. */
-export function declaredForTheEnd(isInState: (name: string) => boolean): Declared[] {
-  const all = new Map([...declared("first"), ...declared("cluster")].map((one) => [one.name, one]));
-  return [...all.values()].filter(({ name }) => isInState(name));
-}
