@@ -29,13 +29,7 @@ const longest = [
     "attacks/authorization",
     "service/postgres/embedded",
   ],
-  ...[
-    "service/replication/histories",
-    "service/replication/members",
-    "service/start",
-    "faults/wholeRuns",
-    "faults/campaign",
-  ],
+  ...["service/replication/members", "service/start", "faults/wholeRuns", "faults/campaign"],
   ...["fleets/killed", "fleets/rollouts", "machines/machineLeaves"],
   ...["e2e/views", "e2e/secrets", "e2e/story", "e2e/readme", "upgrade/upgrade", "e2e/promotion", "e2e/fleets"],
 ];

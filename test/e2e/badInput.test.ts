@@ -15,7 +15,8 @@ const program = (body: string): string => `import * as machines from "pulumi-mac
 const app = program('new machines.App("shop");');
 const image = "registry.example.com/shop:1.0.0";
 
-describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (binding) => {
+// In process: test/client/config.test.ts and test/core/connection.test.ts.
+describe.each(allOr(bindings, []))("invalid configuration on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   let html: Server;
@@ -41,8 +42,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
   const preview = (endpoint: string, token?: string) => run(["preview"], endpoint, token);
   const up = (endpoint: string, token?: string) => run(["up", "--yes", "--skip-preview"], endpoint, token);
 
-  // In process: test/client/config.test.ts.
-  thoroughTest("a missing endpoint is an error that names both ways to set it", async () => {
+  test("a missing endpoint is an error that names both ways to set it", async () => {
     const { code, output } = await stack.run(["preview"]);
     expect(code).not.toBe(0);
     expect(output).toMatch(
@@ -51,14 +51,13 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
   });
 
   // test/client/config.test.ts has the rules; the engine prints each message like that for a missing endpoint.
-  thoroughTest("an endpoint without a scheme is refused", async () =>
+  test("an endpoint without a scheme is refused", async () =>
     expect((await preview("127.0.0.1:4280")).output).toMatch(
       /MACHINES_ENDPOINT: got "127.0.0.1:4280"; must begin with http:\/\/ or https:\/\//,
-    ),
-  );
+    ));
 
   // In process: test/client/config.test.ts.
-  thoroughTest("a missing token is an error, and a token with a line break is never shown", async () => {
+  test("a missing token is an error, and a token with a line break is never shown", async () => {
     expect((await preview(service.url, "")).output).toMatch(/no access token: .*--secret machines:token/);
     const { output } = await preview(service.url, "first-half\nsecond-half");
     expect(output).toMatch(/MACHINES_TOKEN: the token contains a line break/);
@@ -66,7 +65,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
   });
 
   // In process: test/client/config.test.ts and networkAnswers.test.ts.
-  thoroughTest("the error for an invalid or expired token names its source, and never its value", async () => {
+  test("the error for an invalid or expired token names its source, and never its value", async () => {
     const { output, code } = await up(service.url, "wrong-token-canary");
     expect(code).not.toBe(0);
     expect(output).toMatch(
@@ -76,7 +75,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
   });
 
   // test/faults/network*.test.ts have the messages; the engine prints them like that for a wrong token.
-  thoroughTest("an endpoint that does not answer", async () => {
+  test("an endpoint that does not answer", async () => {
     const closed = createServer();
     await new Promise<void>((resolve) => closed.listen(0, "127.0.0.1", resolve));
     const { port } = closed.address() as AddressInfo;
@@ -88,7 +87,7 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
     );
   });
 
-  thoroughTest("an endpoint that answers HTML is an error", async () => {
+  test("an endpoint that answers HTML is an error", async () => {
     const { port } = html.address() as AddressInfo;
     const { output, code } = await up(`http://127.0.0.1:${port}`);
     expect(code).not.toBe(0);
@@ -96,35 +95,32 @@ describe.each(bindingsOr("pulumi-machines"))("invalid configuration on %s", (bin
   });
 
   // test/client/config.test.ts has the endpoints for which there is a warning.
-  thoroughTest(
-    "a token sent to another computer unencrypted causes one warning per run, and is never shown",
-    async () => {
-      const token = "unencrypted-canary";
-      // This address is reserved for documentation.
-      const env = { MACHINES_ENDPOINT: "http://192.0.2.1:4280", MACHINES_TOKEN: token };
-      const away = async (...args: string[]) => {
-        const hurried = { ...env, MACHINES_RETRIES: "0", MACHINES_REQUEST_TIMEOUT_SECONDS: "1" };
-        const { output } = await stack.run(args, { env: hurried });
-        expect(output).not.toContain(token);
-        return output.slice(output.indexOf("Diagnostics:"));
-      };
-      const warning = /the token from MACHINES_TOKEN goes to http:\/\/192\.0\.2\.1:4280 unencrypted/g;
-      const two = 'new machines.App("shop");\nnew machines.App("other");';
-      stack.program(program(`${two}\nmachines.getRegionsOutput();`));
-      try {
-        expect((await away("preview")).match(warning)).toHaveLength(1);
-        stack.program(program(two));
-        const { code, output } = await up(service.url);
-        expect([code, output]).toEqual([0, expect.not.stringContaining("unencrypted")]);
-        expect((await away("refresh", "--yes", "--skip-preview")).match(warning)).toHaveLength(1);
-      } finally {
-        stack.program(app);
-        await run(["destroy", "--yes", "--skip-preview"], service.url);
-      }
-    },
-  );
+  test("a token sent to another computer unencrypted causes one warning per run, and is never shown", async () => {
+    const token = "unencrypted-canary";
+    // This address is reserved for documentation.
+    const env = { MACHINES_ENDPOINT: "http://192.0.2.1:4280", MACHINES_TOKEN: token };
+    const away = async (...args: string[]) => {
+      const hurried = { ...env, MACHINES_RETRIES: "0", MACHINES_REQUEST_TIMEOUT_SECONDS: "1" };
+      const { output } = await stack.run(args, { env: hurried });
+      expect(output).not.toContain(token);
+      return output.slice(output.indexOf("Diagnostics:"));
+    };
+    const warning = /the token from MACHINES_TOKEN goes to http:\/\/192\.0\.2\.1:4280 unencrypted/g;
+    const two = 'new machines.App("shop");\nnew machines.App("other");';
+    stack.program(program(`${two}\nmachines.getRegionsOutput();`));
+    try {
+      expect((await away("preview")).match(warning)).toHaveLength(1);
+      stack.program(program(two));
+      const { code, output } = await up(service.url);
+      expect([code, output]).toEqual([0, expect.not.stringContaining("unencrypted")]);
+      expect((await away("refresh", "--yes", "--skip-preview")).match(warning)).toHaveLength(1);
+    } finally {
+      stack.program(app);
+      await run(["destroy", "--yes", "--skip-preview"], service.url);
+    }
+  });
 
-  thoroughTest("a trailing /v1 is accepted, a path is a prefix", async () => {
+  test("a trailing /v1 is accepted, a path is a prefix", async () => {
     expect((await up(`${service.url}/v1/`)).code).toBe(0);
     const { output } = await up(`${service.url}/prefix`, service.token);
     expect(output).not.toMatch(/500/);

@@ -351,7 +351,7 @@ describe.each(
     expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: created + 1 });
   });
 
-  test("another image, another greeting and a larger volume are updates of only these", async () => {
+  thoroughTest("another image, another greeting and a larger volume are updates of only these", async () => {
     const before = await live();
     await set({ image: "registry.example.com/shop:2.0.0", greeting: "hi", sizeGb: "2" });
     const { data, web } = await stack.preview();

@@ -84,7 +84,7 @@ describe("the Machines of a fleet as resources", () => {
     await stack.ok("refresh", "--yes", "--expect-no-changes");
   });
 
-  test("an update lists what changes, and shows each Machine while it is updated", async () => {
+  thoroughTest("an update lists what changes, and shows each Machine while it is updated", async () => {
     await stack.set({ image: "shop:2" });
     expect(await planned(stack)).toMatchObject({ "web-ams-1": "update image", "web-ams-2": "update image" });
     const output = await stack.up();

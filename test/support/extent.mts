@@ -37,7 +37,7 @@ const onlyInAll: readonly string[] = [
     "service/postgres/{failures,kills,pooler,sideBySide}",
   ],
   ...["setup/server", "e2e/production"],
-  ...["service/replication/{clocks,fullDisk,pooler,upgrade}", "service/watch/prometheus"],
+  ...["service/replication/{clocks,fullDisk,histories,pooler,upgrade}", "service/watch/prometheus"],
 ];
 
 /** Patterns of the files that are not run now. */

@@ -154,7 +154,7 @@ thoroughTest("queries and the size come from the server's own views", async () =
   expect(slow.filter((query: string) => /^(DISCARD|BEGIN)/.test(query))).toEqual([]);
 });
 
-test("a backup, a time and a fork give the rows of then", async () => {
+thoroughTest("a backup, a time and a fork give the rows of then", async () => {
   const { backUp, call, cluster, connect, get, settled } = await withServers();
   const ready = await cluster();
   const client = await connect(ready);

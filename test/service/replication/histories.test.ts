@@ -3,9 +3,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { storeFile } from "../../../service/store/database.ts";
-import { isThorough } from "../../support/extent.mts";
-import { wholeTest } from "../../support/patience.mts";
-import { thoroughTest } from "../../support/thorough.ts";
 import { bugsOfMembers } from "../histories/bugs.ts";
 import { findChecker, type Check } from "../histories/check.ts";
 import type { History } from "../histories/history.ts";
@@ -15,7 +12,7 @@ import { contentsOf } from "./copies.ts";
 
 /** `SEED=… npx vitest …` draws the histories of another seed. */
 const seed = process.env["SEED"] ?? "20260101";
-const count = isThorough ? 1000 : 8;
+const count = 1000;
 /** The number of histories in which a bug must be found. */
 const most = 200;
 
@@ -35,24 +32,20 @@ describe("histories of clients of three members", () => {
   beforeEach(({ skip }) => skip(found === undefined));
   const wrongIn = (histories: readonly History[]) => found?.(histories).filter(({ result }) => result !== "ok") ?? [];
 
-  test(
-    `${count} are linearizable, and all copies are equal`,
-    { timeout: Math.max(wholeTest, count * 10_000) },
-    async () => {
-      const members = await startMembers(seed);
-      const histories = await record(members, seed, count);
-      expect(wrongIn(histories)).toEqual([]);
-      // Disturbances hit them.
-      expect(await members.epoch()).toBeGreaterThan(count / 20);
-      expect(histories.some(({ lost }) => lost > 0)).toBe(true);
-      await expect.poll(() => new Set(contentsAt(members).map((one) => String(one["copy_position"]))).size).toBe(1);
-      const [first, ...more] = contentsAt(members);
-      for (const one of more) expect(one).toEqual(first);
-    },
-  );
+  test(`${count} are linearizable, and all copies are equal`, { timeout: count * 10_000 }, async () => {
+    const members = await startMembers(seed);
+    const histories = await record(members, seed, count);
+    expect(wrongIn(histories)).toEqual([]);
+    // Disturbances hit them.
+    expect(await members.epoch()).toBeGreaterThan(count / 20);
+    expect(histories.some(({ lost }) => lost > 0)).toBe(true);
+    await expect.poll(() => new Set(contentsAt(members).map((one) => String(one["copy_position"]))).size).toBe(1);
+    const [first, ...more] = contentsAt(members);
+    for (const one of more) expect(one).toEqual(first);
+  });
 
   for (const bug of bugsOfMembers)
-    thoroughTest(`the checker finds that ${bug.name}`, async () => {
+    test(`the checker finds that ${bug.name}`, async () => {
       const members = await startMembers(seed, bug.changes);
       const isFound = async (from: number): Promise<boolean> =>
         wrongIn(await record(members, `${seed}-${from}`, members.atOnce)).some(({ result }) => result === "illegal");
