@@ -86,13 +86,13 @@ async function update({ stack, files }: SessionPlan, progress: Call["progress"])
   ];
   const { [planVariables.save]: _, ...env } = environment();
   const file = openSync(output, "w", 0o600);
-  let told = 0;
-  const tell = (): void => {
-    const done = eventsIn(log).flatMap((event) => stepText(event)?.trim() ?? []);
-    for (const step of done.slice(told)) progress(step);
-    told = done.length;
+  let reported = 0;
+  const report = (): void => {
+    const done = textsOf(eventsIn(log));
+    for (const step of done.slice(reported)) progress(step);
+    reported = done.length;
   };
-  const timer = setInterval(tell, 1000);
+  const timer = setInterval(report, 1000);
   try {
     const code = await new Promise<number | null>((resolve, reject) => {
       const child = spawn("pulumi", words, {
@@ -106,7 +106,7 @@ async function update({ stack, files }: SessionPlan, progress: Call["progress"])
       );
       child.once("exit", resolve);
     });
-    tell();
+    report();
     const text = readFileSync(output, "utf8");
     const setup = code === 0 ? undefined : setupProblem(text);
     if (setup) throw setup;
@@ -116,7 +116,7 @@ async function update({ stack, files }: SessionPlan, progress: Call["progress"])
     const unnamed = `the update of ${stack} failed: ${text.trim().split("\n").slice(-10).join("\n")}`;
     return {
       ...{ stack, succeeded: code === 0, summary: countsText(events) },
-      steps: events.flatMap((event) => stepText(event)?.trim() ?? []).slice(-mostSteps),
+      steps: textsOf(events).slice(-mostSteps),
       errors:
         code === 0
           ? []
@@ -127,6 +127,9 @@ async function update({ stack, files }: SessionPlan, progress: Call["progress"])
     closeSync(file);
   }
 }
+
+/** The steps among some events, as text. */
+const textsOf = (events: readonly Event[]): string[] => events.flatMap((event) => stepText(event)?.trim() ?? []);
 
 /** The events that the engine has logged so far: one in each line, and the last line may be incomplete. */
 function eventsIn(log: string): readonly Event[] {
@@ -235,9 +238,7 @@ function addPower(session: Session, workspace: Workspace): void {
           `confirmation: ${why}; nothing was changed. Call without a confirmation, show the plan to the user, and confirm that`,
         );
       const key = { appName, machineId: machine.id };
-      if (action === "start") await api.machines.start(key);
-      else if (action === "stop") await api.machines.stop(key);
-      else await api.machines.restart(key);
+      await api.machines[action](key);
       return { done: true, machine: title, state: now.state, plan };
     },
   });

@@ -45,8 +45,7 @@ export class KnownSecrets {
 
   /** A value without them: in each of its texts. Names of properties are those of schemas. */
   without<T>(value: T): T {
-    const texts: string[] = [];
-    collect(value, texts);
+    const texts = leavesIn(value).filter((leaf) => typeof leaf === "string");
     // All texts at once: each secret has a dozen of encodings, and to compute these for every text would take seconds.
     const hidden = hide(this.#found.values(), texts.join(between)).split(between);
     const cleaned = hidden.length === texts.length ? hidden : texts.map((text) => hide(this.#found.values(), text));
@@ -58,14 +57,7 @@ export class KnownSecrets {
 /** No secret of a configuration or a state holds this, and it is no part of a word. */
 const between = "\u0000";
 
-/** The texts in a value, in order. */
-function collect(value: unknown, into: string[]): void {
-  if (typeof value === "string") into.push(value);
-  else if (Array.isArray(value)) for (const inner of value) collect(inner, into);
-  else if (isObject(value)) for (const inner of Object.values(value)) collect(inner, into);
-}
-
-/** The same value with other texts. */
+/** The same value with other texts, in the order of its leaves. */
 function replaced(value: unknown, text: () => string): unknown {
   if (typeof value === "string") return text();
   if (Array.isArray(value)) return value.map((inner) => replaced(inner, text));

@@ -117,7 +117,7 @@ const items = (all: readonly object[]): z.output<typeof item>[] => all.map(plain
 
 const orgOf = ({ config }: Api) => ({ orgSlug: config.organization });
 
-/** Reads pages until there are enough of what is wanted. */
+/** Reads pages up to the largest number that is read. */
 async function upTo<Page, One>(
   pages: AsyncGenerator<Page>,
   of: (page: Page) => readonly One[],
@@ -264,12 +264,12 @@ const shown: Readonly<Record<Kind, Show>> = {
     const { appName, own } = within(id, app, "fleet");
     const { found } = await machinesOf(api, {});
     const members = found.filter((one) => one.appName === appName);
-    const fleet = fleetsOf(members).find(({ name }) => name === own);
-    const names = fleetsOf(members).map(({ name }) => name);
+    const fleets = fleetsOf(members);
+    const fleet = fleets.find(({ name }) => name === own);
     if (!fleet)
       throw new MachinesError(
         "invalid-input",
-        `id: got ${JSON.stringify(own)}, and App ${appName} has no such fleet; it has ${names.join(", ") || "none"}`,
+        `id: got ${JSON.stringify(own)}, and App ${appName} has no such fleet; it has ${fleets.map(({ name }) => name).join(", ") || "none"}`,
       );
     const views = members.map(orgMachineView).filter((one) => one.fleet === own);
     return {

@@ -76,10 +76,10 @@ export function addStackTools(session: Session, workspace: Workspace, plans: Pla
     narrow: "preview a smaller change, or use `pulumi preview` in a terminal",
     run: ({ stack: given, folder }, { signal }) =>
       workspace.inFolder({ folder }, async (project) => {
-        const { stack, plan, preview } = await previewOf(workspace, plans, { project, given, signal });
-        const steps = stepsIn(preview);
+        const { stack, plan, preview, steps } = await previewOf(workspace, plans, { project, given, signal });
+        const summary = summaryOf(preview, steps);
         return {
-          ...{ plan: plan.id, stack, folder: project, summary: summaryOf(preview), steps: steps.slice(0, mostSteps) },
+          ...{ plan: plan.id, stack, folder: project, summary, steps: steps.slice(0, mostSteps) },
           losesData: destructive(stepsOf(preview.events)).map(({ type, name }) => `${type} ${name}`),
           advice: violationsIn(preview.events).map(({ text }) => bounded(text, 1000)),
           cost: await costOf(stack, plan.resources),
@@ -131,10 +131,11 @@ async function previewOf(workspace: Workspace, plans: Plans, { project, given, s
   const isKept = plans.areToRun;
   try {
     const preview = await previewInto(files, stack, { isToRun: isKept, signal });
-    const isEmpty = stepsIn(preview).length === 0;
+    const steps = stepsIn(preview);
+    const isEmpty = steps.length === 0;
     const plan = plans.add({ project, stack, resources: preview.plans, isEmpty, files: isKept ? files : undefined });
     if (!isKept) rmSync(files, { recursive: true, force: true });
-    return { stack, plan, preview };
+    return { stack, plan, preview, steps };
   } catch (error) {
     rmSync(files, { recursive: true, force: true });
     throw error;
@@ -156,7 +157,8 @@ const costOf = async (stack: string, planned: ResourcePlans): Promise<z.output<t
   };
 };
 
-type Action = z.output<typeof step>["action"];
+type Step = z.output<typeof step>;
+type Action = Step["action"];
 
 /** The actions of the engine's steps. A replacement is counted once, and what is not here changes nothing. */
 const actions: Readonly<Record<string, Action>> = {
@@ -169,7 +171,7 @@ const quiet = /^(same|read.*|refresh|create-replacement|delete-replaced|discard.
 
 const actionOf = (op: string): Action | undefined => actions[op] ?? (quiet.test(op) ? undefined : "other");
 
-function stepsIn({ events }: Preview): z.output<typeof step>[] {
+function stepsIn({ events }: Preview): Step[] {
   return events.flatMap((event) => {
     const [found] = stepsOf([event]);
     const action = found && actionOf(found.op);
@@ -209,10 +211,10 @@ function shortened(value: unknown): unknown {
 }
 
 /** `1 to create, 2 to update, 5 unchanged`. */
-function summaryOf(preview: Preview): string {
+function summaryOf({ events }: Preview, steps: readonly Step[]): string {
   const counts = new Map<string, number>();
   const count = (word: string): void => void counts.set(word, (counts.get(word) ?? 0) + 1);
-  for (const { action } of stepsIn(preview)) count(`to ${action}`);
-  for (const { op } of stepsOf(preview.events)) if (op === "same") count("unchanged");
+  for (const { action } of steps) count(`to ${action}`);
+  for (const { op } of stepsOf(events)) if (op === "same") count("unchanged");
   return [...counts].map(([word, n]) => `${n} ${word}`).join(", ") || "nothing to do";
 }

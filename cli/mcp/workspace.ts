@@ -1,6 +1,7 @@
 // Where the tools of a session work: a folder and the folders in it, a stack, and the service of that.
 import { realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, relative, sep } from "node:path";
+import { KeyedQueue } from "../../api/keyedQueue.ts";
 import type { Api } from "../../provider/client/api.ts";
 import { readConfig } from "../../provider/client/config.ts";
 import { newClient } from "../../provider/client/connect.ts";
@@ -27,8 +28,8 @@ export class Workspace {
   readonly secrets: KnownSecrets;
   readonly #root: string;
   readonly #warn: (message: string) => void;
-  /** The work of the Pulumi CLI in a folder, one after the other: the folder is that of the process. */
-  #last: Promise<unknown> = Promise.resolve();
+  /** The work of the Pulumi CLI, of which one runs at a time: its folder is that of the process. */
+  readonly #queue = new KeyedQueue();
   readonly #read = new Map<string, number>();
 
   constructor(root: string, warn: (message: string) => void) {
@@ -63,12 +64,10 @@ export class Workspace {
   /** Does work of the Pulumi CLI in a folder, after what was begun before. */
   async inFolder<T>({ folder }: Place, work: (folder: string) => Promise<T>): Promise<T> {
     const found = this.folderOf(folder);
-    const next = this.#last.then(() => {
+    return this.#queue.run("process", () => {
       process.chdir(found);
       return work(found);
     });
-    this.#last = next.catch(() => undefined);
-    return next;
   }
 
   /** The client of a stack's service; outside of a project, that of the environment. */

@@ -1,4 +1,4 @@
-// The folder `site` as a website: a web server with the files, which is stopped while nobody looks at them.
+// The folder `site` as a website: a web server with the files, which stops while it has no visitors.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import * as path from "node:path";
 import * as pulumi from "@pulumi/pulumi";

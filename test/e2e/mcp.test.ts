@@ -177,14 +177,14 @@ ${failing}
     expect(writes()).toHaveLength(from);
     await stack.refresh();
     const again = await plan();
-    const told: string[] = [];
+    const messages: string[] = [];
     const watched = user.client.callTool(
       { name: "apply_plan", arguments: { plan: again.plan } },
-      { timeout: hang, onprogress: ({ message = "" }) => void told.push(message) },
+      { timeout: hang, onprogress: ({ message = "" }) => void messages.push(message) },
     );
     const [{ structuredContent: first }, second] = await Promise.all([watched, apply(again.plan)]);
     expect(first).toMatchObject({ succeeded: true });
-    expect(told).toContainEqual(expect.stringMatching(/^updated +Machine web$/));
+    expect(messages).toContainEqual(expect.stringMatching(/^updated +Machine web$/));
     expect(second).toEqual(first);
     expect(
       writes()
@@ -220,7 +220,7 @@ ${failing}
     expect(await send<unknown[]>(service, "GET", "/v1/apps/shop/machines")).toHaveLength(5);
     // It has also unlocked the stack.
     await expect.poll(async () => (await stack.run(["up", "--yes"])).code, { interval: 1000 }).toBe(0);
-    // Nobody was left to remove its files.
+    // The killed server could not remove its files.
     for (const left of planFolders().filter((name) => !own.includes(name)))
       rmSync(join(temporary, left), { recursive: true });
   });

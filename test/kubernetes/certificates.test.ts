@@ -1,5 +1,4 @@
 // Certificates from an ACME authority, Pebble, for hostnames of a cluster: it asks the ingress controller, Traefik, which asks the service.
-import { once } from "node:events";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
@@ -8,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 
 import { acmeIssuer } from "../../service/runtime/acme/index.ts";
 import { labels } from "../../service/runtime/kubernetes/names.ts";
 import { startController } from "../../tools/setup/ingressController.mjs";
+import { freePort } from "../../tools/setup/kubernetes.mjs";
 import { caller, requestsOfWeb } from "../service/client.ts";
 import { folder, foreground, released } from "../service/command.ts";
 import { image } from "../runtime/image.ts";
@@ -31,16 +31,6 @@ const services = [{ protocol: "tcp", internal_port: 8080, ports: [{ port: 443, h
 const address = Object.values(networkInterfaces())
   .flatMap((each) => each ?? [])
   .find(({ internal, family }) => !internal && family === "IPv4")?.address;
-
-/** A port, by default of that address, at which nothing listens. */
-async function freePort(host = address): Promise<number> {
-  const server = createServer().listen(0, host);
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 /** Leads connections to a service, which listens at this computer alone. */
 function frontOf({ service }: Awaited<ReturnType<typeof onCluster>>, target: { host: string; port: number }): void {
@@ -87,7 +77,7 @@ describe.runIf(program !== undefined && address !== undefined)("certificates by 
     const host = "issued.example.com";
     const from = await authority();
     trust(from.trusted);
-    const target = { host: address ?? "", port: await freePort() };
+    const target = { host: address ?? "", port: await freePort(address) };
     const app = await onCluster({
       nearest: realRegion,
       issuer: acmeIssuer(from.directory, { port: controller.httpPort, patienceMs: hang }),
@@ -129,7 +119,7 @@ describe.runIf(program !== undefined && address !== undefined)("certificates by 
     const host = "lost-answers.example.com";
     const from = await authority();
     trust(from.trusted);
-    const target = { host: address ?? "", port: await freePort() };
+    const target = { host: address ?? "", port: await freePort(address) };
     const { kubeconfig, faults } = await faultyApi(targetOf(inject("kubeconfig")), ({ isWatch }, random) =>
       !isWatch && random < 0.33 ? "cutAnswer" : "pass",
     );
@@ -155,10 +145,10 @@ describe.runIf(program !== undefined && address !== undefined)("certificates by 
     const cluster = await ownCluster();
     const { kubeconfig } = cluster;
     // Nothing answers at its ports until then, so the challenge stays open.
-    const [port, httpPort] = [await freePort("127.0.0.1"), await freePort("127.0.0.1")];
+    const [port, httpPort] = [await freePort(), await freePort()];
     const from = await authority({ port, httpPort });
     trust(from.trusted);
-    const target = { host: address ?? "", port: await freePort() };
+    const target = { host: address ?? "", port: await freePort(address) };
     const app = await onCluster({
       kubeconfig,
       issuer: acmeIssuer(from.directory, { port: httpPort, patienceMs: hang }),
@@ -190,7 +180,7 @@ describe.runIf(program !== undefined && address !== undefined)("certificates by 
   });
 
   test("the address answers only open challenges, at any host name; all else needs a name of the service", async () => {
-    const port = await freePort();
+    const port = await freePort(address);
     const app = await onCluster({
       issuer: () => ({
         name: "played",
@@ -219,7 +209,7 @@ describe.runIf(program !== undefined && address !== undefined)("certificates by 
     const file = join(data, "..", "pebble.pem");
     writeFileSync(file, from.trusted);
     const env = { KUBECONFIG: inject("kubeconfig"), NODE_EXTRA_CA_CERTS: file };
-    const port = await freePort();
+    const port = await freePort(address);
     const options = [
       ...["--runtime", "kubernetes", "--acme", from.directory, "--acme-address", `${address}:${port}`],
       ...["--dns", from.dns.address, "--listen", `${address}:${port}`, "--allow-remote"],
