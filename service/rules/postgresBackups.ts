@@ -128,19 +128,21 @@ export const backups: BackupRules = {
     if (pitr_time !== undefined && noTimes !== undefined) throw refuse(422, `invalid pitr_time, ${noTimes}`);
     const all = backupsOf(context, source.id).filter(({ status }) => status === "completed");
     // ASSUMED: a point in time of a cluster is restored from the latest backup before it; without one, and for a future time, the
-    // request is 422.
+    // request is 422. Answers give whole seconds: without an earlier backup, the second in which a backup ended means that backup.
     const time = pitr_time === undefined ? undefined : Date.parse(pitr_time);
     if (time !== undefined && time > context.clock.now()) throw refuse(422, "invalid pitr_time, it is in the future");
+    const endedBefore = (end: number) =>
+      all.find(({ finished_at }) => (finished_at ?? Number.POSITIVE_INFINITY) <= end);
     const backup =
       time === undefined
         ? all.find(({ id }) => id === backup_id)
-        : all.find(({ finished_at }) => (finished_at ?? Number.POSITIVE_INFINITY) <= time);
+        : (endedBefore(time) ?? (time % 1000 === 0 ? endedBefore(time + 999) : undefined));
     if (!backup && time === undefined) throw refuse(404, "Backup not found");
     if (!backup) throw refuse(422, "invalid pitr_time, there is no backup before it");
     const row = like(context, source, body.name, {
       cluster: source.id,
       backup: backup.id,
-      ...(time === undefined ? {} : { time }),
+      ...(time === undefined ? {} : { time: Math.max(time, backup.finished_at ?? 0) }),
     });
     const sql = "SELECT contents FROM backups WHERE id = ?";
     const { contents = "{}" } = context.store.get<Pick<BackupRow, "contents">>(sql, backup.id) ?? {};

@@ -45,7 +45,7 @@ export async function makeMachine(service: TestService, app: string, body: Recor
   return id;
 }
 
-/** Creates a cluster, waits until it is ready, and returns its id. */
+/** Creates a cluster and returns its id. */
 export async function makeCluster(
   service: Pick<TestService, "url" | "token">,
   name: string,

@@ -668,6 +668,18 @@ test("restoring to a time uses the latest backup before it", async () => {
   expectRefused(await restore({ pitr_time: "2030-01-01T00:00:00+02:00" }), 422);
 });
 
+test("the reported end of a backup, which has whole seconds, is a time that can be restored", async () => {
+  const app = await withStillClock();
+  const one = `${at}/${(await create(app, { name: "db", plan: "launch" })).body.data.id}`;
+  app.clock.advance(10_300);
+  expect((await app.call("POST", `${one}/backups`, { type: "full" })).status).toBe(202);
+  app.clock.advance(10_000);
+  const restore = (time: string) => app.call("POST", `${one}/restore`, { pitr_time: time });
+  const [{ finished_at }] = (await app.call("GET", `${one}/backups`)).body.data;
+  expectRefused(await restore(finished_at.replace("Z", ".100Z")), 422);
+  expect((await restore(finished_at)).status).toBe(201);
+});
+
 test("restoring needs exactly one of an existing backup and a time with an offset", async () => {
   const { call, one, backup } = await backedUp();
   const restore = (body: object) => call("POST", `${one}/restore`, body);
