@@ -25,11 +25,14 @@ let index: { readonly search: MiniSearch<Section>; readonly sections: readonly S
 
 const pagesOf = (): Pages => (pages ??= JSON.parse(readFileSync(join(__dirname, "docs.json"), "utf8")) as Pages);
 
-/** The sections of a page. A line that looks like a heading in a block of code is none. */
+/**
+ * The sections of a page, without programs that are closed until a reader opens them: they are the same in every language, and have words
+ * of other types. A line that looks like a heading in a block of code is none.
+ */
 function sectionsOf(page: string, text: string): Omit<Section, "id">[] {
   const found: { heading: string; lines: string[] }[] = [{ heading: "", lines: [] }];
   let isCode = false;
-  for (const line of text.split("\n")) {
+  for (const line of text.replaceAll(/<details>.*?<\/details>\n*/gs, "").split("\n")) {
     if (line.startsWith("```")) isCode = !isCode;
     const [, heading] = (isCode ? null : /^#{1,4} (.+)$/.exec(line)) ?? [];
     if (heading === undefined) found.at(-1)?.lines.push(line);

@@ -319,6 +319,11 @@ test("the documentation is searched and read offline", async () => {
   expect(results.map(({ page }) => page)).toContain("fleets.md");
   expect(results[0]?.url).toMatch(/^https:\/\/.*\/docs\//);
   expect((await get<Results>("search_docs", { query: "zzzzqqq" })).results).toEqual([]);
+  // The same program in six languages would hide what else there is.
+  const volumes = (await get<Results>("search_docs", { query: "volume example", limit: 10 })).results;
+  expect(volumes.map(({ page, heading }) => `${page} ${heading}`)).toContain("reference/Volume.md Example");
+  for (const { text } of volumes) expect(text).not.toContain("<details>");
+  expect((await get<{ text: string }>("read_docs", { page: "reference/Volume.md" })).text).toContain("pulumi_machines");
   const first = await get<{ text: string; next: number }>("read_docs", { page: "reference/Machine.md" });
   expect(first.text).toMatch(/^(<!--.*-->\s*)?# Machine/);
   const second = await get<{ text: string }>("read_docs", { page: "reference/Machine.md", offset: first.next });

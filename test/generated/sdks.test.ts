@@ -7,7 +7,8 @@ import * as pulumi from "@pulumi/pulumi";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { javaSources } from "../../tools/generate/javaSdk.ts";
 import { pulumiSdks } from "../../tools/generate/pulumiSdks.ts";
-import { packageSchema } from "../../tools/generate/schema.ts";
+import { programsOf, withPrograms } from "../../tools/generate/programs.ts";
+import { packageSchema, type PackageSpec } from "../../tools/generate/schema.ts";
 import { pythonEnvironment } from "../../tools/setup/python.mjs";
 import { sdkGenerator } from "../../tools/setup/goProgram.mjs";
 import { thoroughTest } from "../support/thorough.ts";
@@ -15,6 +16,11 @@ import { thoroughTest } from "../support/thorough.ts";
 const text = (path: string): string => readFileSync(path, "utf8");
 const json = (path: string): Record<string, unknown> => JSON.parse(text(path)) as Record<string, unknown>;
 const { version, engines } = json("sdk/nodejs/package.json") as { version: string; engines: unknown };
+/** With the examples, as the SDKs are generated from it. */
+const whole = withPrograms(
+  packageSchema(version),
+  programsOf(json("provider/schema.json") as Pick<PackageSpec, "resources">),
+);
 const javaPackage = "sdk/java/src/main/java/io/github/pulumimachines/machines";
 const javaResources = javaPackage.replace("/java/io", "/resources/io");
 const plugin = { resource: true, name: "machines", version, server: packageSchema(version)["pluginDownloadURL"] };
@@ -106,7 +112,7 @@ describe("every SDK", () => {
 
   // The language host for Java is built in minutes, so `npm run check` compares only a hash of the schema.
   thoroughTest("for Java is what Pulumi's generator writes", async () => {
-    const { files } = await javaSources(packageSchema(version), process.env);
+    const { files } = await javaSources(whole, process.env);
     if (files === undefined) return;
     expect(Object.keys(files).length).toBeGreaterThan(300);
     expect(Object.entries(files).filter(([path, content]) => text(path) !== content)).toEqual([]);
@@ -116,8 +122,8 @@ describe("every SDK", () => {
     // Without a PATH there is no Go to build the generator: only one that the checks have built is used.
     const { program } = await sdkGenerator({ ...process.env, PATH: "" });
     if (program === undefined) return;
-    const files = pulumiSdks(program, packageSchema(version), engines);
-    expect(pulumiSdks(program, packageSchema(version), engines)).toEqual(files);
+    const files = pulumiSdks(program, whole, engines);
+    expect(pulumiSdks(program, whole, engines)).toEqual(files);
     const stale = Object.entries(files).filter(([path, content]) => text(path) !== content);
     expect(stale.map(([path]) => path)).toEqual([]);
     expect(readdirSync("sdk/go/machines").filter((name) => name.endsWith(".go")).length).toBeGreaterThan(5);

@@ -8,8 +8,8 @@ import { delimiter, join, sep } from "node:path";
 import { Stop } from "../lib/process.mjs";
 import { languageHost } from "../setup/languageHosts.mjs";
 import { findPulumi } from "../setup/pulumi.mjs";
+import { schemaFor } from "./languageSchemas.ts";
 import { languages, packageInfo } from "./packageInfo.ts";
-import { enumsAsText, textInLists } from "./pulumiSdks.ts";
 import type { PackageSpec } from "./schema.ts";
 
 /** Directory of the SDK. */
@@ -18,12 +18,10 @@ export const javaSdkDir = "sdk/java";
 const { basePackage, dependencies } = languages.java;
 const resources = `src/main/resources/${basePackage.replaceAll(".", "/")}/machines`;
 
-const forJava = (schema: PackageSpec): PackageSpec => textInLists(enumsAsText(schema));
-
 /** Files of the SDK by path, without those that Pulumi's generator writes. One of them has the hash of the schema. */
 export function javaBuildFiles(schema: PackageSpec, version: string): Record<string, string> {
   const { description, homepage, license, name, pluginDownloadURL: server, publisher } = packageInfo(version);
-  const given = [JSON.stringify(forJava(schema)), readFileSync("tools/pulumi/java-host/go.mod", "utf8")];
+  const given = [JSON.stringify(schemaFor.java(schema)), readFileSync("tools/pulumi/java-host/go.mod", "utf8")];
   const hash = given.reduce((sum, text) => sum.update(text), createHash("sha256")).digest("hex");
   const files = {
     "pom.xml": `<?xml version="1.0" encoding="UTF-8"?>
@@ -103,7 +101,7 @@ export async function javaSources(
   const pulumi = await findPulumi(env);
   const dir = mkdtempSync(join(tmpdir(), "pulumi-machines-java-"));
   try {
-    writeFileSync(join(dir, "schema.json"), JSON.stringify(forJava(schema)));
+    writeFileSync(join(dir, "schema.json"), JSON.stringify(schemaFor.java(schema)));
     run(pulumi, ["package", "gen-sdk", "schema.json", "--language", "java", "--out", dir], dir, {
       ...env,
       PATH: [pulumi, host, env["PATH"]].join(delimiter),

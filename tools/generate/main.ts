@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { baselines } from "../../policy/baselines.ts";
 import { main } from "../lib/process.mjs";
 import { sdkGenerator } from "../setup/goProgram.mjs";
+import { languageHost } from "../setup/languageHosts.mjs";
 import { pulumiSdkDirs, pulumiSdks } from "./pulumiSdks.ts";
 import { cliSchema } from "./cliSchema.ts";
 import { coverage } from "./coverage.ts";
@@ -16,7 +17,8 @@ import { javaBuildFiles, javaSdkDir, javaSources } from "./javaSdk.ts";
 import { homepageFile } from "./packageInfo.ts";
 import { policyReference } from "./policyReference.ts";
 import { policyResources, policyValidators } from "./policy.ts";
-import { packageSchema } from "./schema.ts";
+import { mergedPrograms, programsDir, programsIn, programsOf, withPrograms } from "./programs.ts";
+import { packageSchema, type PackageSpec } from "./schema.ts";
 import { referencePages } from "./reference.ts";
 import { registryPages } from "./registry.ts";
 import { sdkFiles } from "./sdk.ts";
@@ -29,6 +31,9 @@ import { watchingPage } from "./watching.ts";
 const root = process.cwd();
 const isCheck = process.argv.includes("--check");
 
+/** The languages of the examples that need no language host. */
+const quick = ["nodejs", "python", "dotnet", "go"] as const;
+
 async function generate(): Promise<number> {
   const shown = examples(root);
   const missing = missingParts(root, shown);
@@ -40,14 +45,11 @@ async function generate(): Promise<number> {
     version: string;
     engines: unknown;
   };
-  const schema = packageSchema(version);
+  const plain = packageSchema(version);
   const withoutComponents = packageSchema(version, {});
-  const files: Record<string, string> = {
-    "provider/schema.json": `${JSON.stringify(cliSchema(schema), null, 2)}\n`,
-  };
+  const files: Record<string, string> = {};
   files["api/homepage.ts"] = homepageFile();
   for (const [path, text] of Object.entries(sdkFiles(withoutComponents))) files[`sdk/nodejs/${path}`] = text;
-  for (const [path, text] of Object.entries(referencePages(schema, shown))) files[`docs/reference/${path}`] = text;
   files["cli/version.ts"] = versionFile("sdk/nodejs");
   files["cli/organization/languages/goTypes.ts"] = goTypes(withoutComponents);
   files["policy/resources.ts"] = policyResources(withoutComponents);
@@ -66,21 +68,44 @@ async function generate(): Promise<number> {
   files["docs/service-differences.md"] = serviceDifferences(root);
   files["docs/watching.md"] = watchingPage(root);
   files["service/watch/dashboard.json"] = dashboard();
-  files["llms.txt"] = llmsFile(root, version);
 
   const { program, reason } = await sdkGenerator(process.env);
+  const committed = programsOf(JSON.parse(current("provider/schema.json") ?? '{ "resources": {} }') as PackageSpec);
+  const ours = program === undefined ? [] : quick.map((language) => programsIn(program, language, plain));
+  let programs = mergedPrograms(committed, ...ours);
+  let schema = withPrograms(plain, programs);
+  const isOld = (): boolean => {
+    const java = javaBuildFiles(schema, version);
+    return Object.keys(java).some((path) => current(path) !== java[path]);
+  };
+  // Building a language host takes minutes, so a new one is only built when an example or a type has changed.
+  const mayBuild = !isCheck && isOld();
+  for (const language of program === undefined ? [] : (["java", "yaml"] as const)) {
+    const { dir, reason: missing } = await languageHost(
+      language,
+      mayBuild ? process.env : { ...process.env, PATH: "" },
+    );
+    if (dir !== undefined && program !== undefined) {
+      const host = join(dir, `pulumi-language-${language}`);
+      programs = mergedPrograms(programs, programsIn(program, language, plain, host));
+    } else if (mayBuild) console.error(`not generated: examples in ${language}; ${missing}`);
+  }
+  schema = withPrograms(plain, programs);
+  files["provider/schema.json"] = `${JSON.stringify(cliSchema(schema), null, 2)}\n`;
+  for (const [path, text] of Object.entries(referencePages(plain, shown, programs)))
+    files[`docs/reference/${path}`] = text;
+  files["llms.txt"] = llmsFile(root, version);
   if (program === undefined) {
-    console.error(`not ${isCheck ? "checked" : "generated"}: ${pulumiSdkDirs.join(", ")}; ${reason}`);
+    console.error(`not ${isCheck ? "checked" : "generated"}: ${[...pulumiSdkDirs, programsDir].join(", ")}; ${reason}`);
   } else {
     Object.assign(files, pulumiSdks(program, schema, engines));
   }
-  const java = javaBuildFiles(schema, version);
-  if (Object.keys(java).some((path) => current(path) !== java[path])) {
+  if (isOld()) {
     const { files: sources, reason: missing } = isCheck ? { files: {} } : await javaSources(schema, process.env);
     if (sources === undefined) console.error(`not generated: ${javaSdkDir}; ${missing}`);
     else {
       if (!isCheck) rmSync(join(root, javaSdkDir, "src"), { recursive: true, force: true });
-      Object.assign(files, java, sources);
+      Object.assign(files, javaBuildFiles(schema, version), sources);
     }
   }
   const stale = Object.keys(files).filter((path) => current(path) !== files[path]);

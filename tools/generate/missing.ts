@@ -1,8 +1,9 @@
 // The parts that a resource type or function still lacks beside its definition, so that none is forgotten.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { functions, resources, type ResourceName } from "../../provider/registry.ts";
+import { components, functions, resources, type ResourceName } from "../../provider/registry.ts";
 import type { Example } from "./examples.ts";
+import { programPath, typesWithProgram } from "./programs.ts";
 
 /** Types that the recorded program does not use, and why. */
 const unrecorded: Readonly<Partial<Record<ResourceName, string>>> = {
@@ -28,9 +29,26 @@ export function missingParts(root: string, shown: ReadonlyMap<string, Example>):
       ? []
       : [`${name}: the table of resources in README.md has no link to docs/reference/${name}.md`]),
   ]);
+  const programs = typesWithProgram(root);
+  const types = [...Object.keys(resources), ...Object.keys(components)];
   const unshown = [...Object.keys(resources), ...Object.keys(functions)].filter((name) => !shown.has(name));
   return [
     ...ofType,
+    ...types
+      .filter((name) => !programs.includes(name))
+      .map((name) => `${name}: there is no ${programPath(name)}, its example in every language`),
+    ...programs
+      .filter(
+        (name) =>
+          !types.includes(name) ||
+          !readFileSync(join(root, programPath(name)), "utf8").includes(`"machines:index:${name}"`),
+      )
+      .map((name) => `${programPath(name)}: it declares no resource of the type ${name}`),
+    ...programs
+      .filter((name) => !/^# \S[^.]*\.\n(?!#)/.test(readFileSync(join(root, programPath(name)), "utf8")))
+      .map(
+        (name) => `${programPath(name)}: it does not begin with a comment of one sentence, the title of the example`,
+      ),
     ...unshown.map((name) => `${name}: no program in examples/ uses it; add it to examples/everything`),
   ];
 }

@@ -5,7 +5,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
 import { Stop } from "../lib/process.mjs";
+import { withoutExamples } from "../lib/schemaExamples.mjs";
 import { functionHandingOn, handingOn, handOnHelper } from "./handOn.ts";
+import { schemaFor } from "./languageSchemas.ts";
+import { programsOf, withPrograms } from "./programs.ts";
 import { openValues, packageSchema, type PackageSpec, type Property } from "./schema.ts";
 import { camel, nameOf } from "./sdk.ts";
 
@@ -26,10 +29,10 @@ const copiedOfNode = (file: string): Record<string, string> => ({
 
 /** Files of the SDKs by path. `generator` is the path of the program tools/pulumi/sdk-generator. */
 export function pulumiSdks(generator: string, schema: PackageSpec, engines: unknown): Record<string, string> {
-  const python = generate(generator, forPython(schema), ["python"]);
-  const go = generate(generator, schema, ["go"]);
-  const { "dotnet/logo.png": _, ...dotnet } = generate(generator, textInLists(enumsAsText(schema)), ["dotnet"]);
-  const ofNode = packageSchema(String(schema["version"]), {});
+  const python = generate(generator, schemaFor.python(schema), ["python"]);
+  const go = generate(generator, schemaFor.go(schema), ["go"]);
+  const { "dotnet/logo.png": _, ...dotnet } = generate(generator, schemaFor.dotnet(schema), ["dotnet"]);
+  const ofNode = withPrograms(packageSchema(String(schema["version"]), {}), programsOf(schema));
   const nodejs = generate(generator, ofNode, ["nodejs"]);
   // Our own READMEs replace these, because they have more content.
   delete python["python/pulumi_machines/README.md"];
@@ -117,7 +120,11 @@ function openingEnums(schema: PackageSpec): (text: string) => string {
     );
 }
 
-const paragraphs = (description: string): string[] => description.split("\n").filter((line) => line !== "");
+/** Editors show the example at the class. */
+const paragraphs = (description: string): string[] =>
+  withoutExamples(description)
+    .split("\n")
+    .filter((line) => line !== "");
 
 /** A class whose constructor is described as the class is: editors show the constructor's text at `new`. */
 const describingNew = (text: string, description: string): string =>
@@ -161,63 +168,6 @@ function generate(generator: string, schema: PackageSpec, languages: readonly st
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
-}
-
-/** The schema for Python. Its programs write inputs as dictionaries of plain values, and a type checker refuses others. */
-const forPython = (schema: PackageSpec): PackageSpec =>
-  mapped(enumsAsText(schema), (property) => {
-    // Pulumi's runtime for Python fails for a list where its type is a union.
-    if (!property.oneOf?.some(({ items }) => items)) return undefined;
-    const { oneOf: _, ...rest } = property;
-    return { ...rest, $ref: "pulumi.json#/Any" };
-  });
-
-/** The schema whose lists of text or enums take only text: lists in Java and C# have items of one type. */
-export const textInLists = (schema: PackageSpec): PackageSpec =>
-  mapped(schema, (property) =>
-    property.items?.oneOf?.some(({ type }) => type === "string")
-      ? { ...property, items: { type: "string" } }
-      : undefined,
-  );
-
-/**
- * The schema with enums that accept plain text. The SDKs for Python and Java convert received text to a member of the enum:
- * a value that others have set, and that is unknown, would end every program with the resource. That for C# has no way to make such
- * a member.
- */
-export const enumsAsText = (schema: PackageSpec): PackageSpec =>
-  mapped(schema, (property) => {
-    if (!schema.types[property.$ref?.replace("#/types/", "") ?? ""]?.enum) return undefined;
-    const { $ref = "", ...rest } = property;
-    return { ...rest, oneOf: [{ type: "string" }, { $ref }] };
-  });
-
-/** The schema with other properties at any depth: `change` returns one, or undefined to change only its parts. */
-function mapped(schema: PackageSpec, change: (property: Property) => Property | undefined): PackageSpec {
-  const relax = (property: Property): Property => {
-    const changed = change(property);
-    if (changed !== undefined) return changed;
-    return {
-      ...property,
-      ...(property.items ? { items: relax(property.items) } : {}),
-      ...(property.additionalProperties ? { additionalProperties: relax(property.additionalProperties) } : {}),
-    };
-  };
-  const all = (properties: Record<string, Property>): Record<string, Property> =>
-    Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, relax(property)]));
-  const types = Object.entries(schema.types).map(([token, type]) => [
-    token,
-    type.properties ? { ...type, properties: all(type.properties) } : type,
-  ]);
-  const resources = Object.entries(schema.resources).map(([token, resource]) => [
-    token,
-    { ...resource, properties: all(resource.properties), inputProperties: all(resource.inputProperties) },
-  ]);
-  return {
-    ...schema,
-    types: Object.fromEntries(types) as PackageSpec["types"],
-    resources: Object.fromEntries(resources) as PackageSpec["resources"],
-  };
 }
 
 /** The generated package.json, for a package that is published compiled and with the provider's executable in it. */

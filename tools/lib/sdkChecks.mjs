@@ -1,4 +1,5 @@
-// Checks that the SDKs of Pulumi's generators compile, together with the programs of their READMEs and the examples. A
+// Checks that the SDKs of Pulumi's generators compile, together with the programs of their READMEs, the examples, and those in the
+// descriptions of the package schema; those in Java are in test/generated/programs.test.ts. A
 // check whose language is missing is skipped with the reason.
 import fs from "node:fs";
 import path from "node:path";
@@ -7,6 +8,7 @@ import { goEnvironment, goProblem, isOffline } from "../setup/goProgram.mjs";
 import { inPythonEnvironment, pythonEnvironment } from "../setup/python.mjs";
 import { bin, cache, inRoot, tsc } from "./paths.mjs";
 import { quiet } from "./process.mjs";
+import { schemaExamples } from "./schemaExamples.mjs";
 
 const GO_SDK = "sdk/go/machines";
 
@@ -29,6 +31,7 @@ async function checkGo(env) {
     "go.mod": `module hello\n\n${version}\n\nrequire ${module} v0.0.0\n\nreplace ${module} => ${JSON.stringify(sdk)}\n`,
     "go.sum": fs.readFileSync(path.join(sdk, "go.sum"), "utf8"),
     "main.go": codeOf(`${GO_SDK}/README.md`, "go"),
+    ...programs("go", (type) => `types/${type.toLowerCase()}/main.go`),
   });
   // Without its folder in what is compiled, another clone finds it in Go's cache.
   const goEnv = { ...goEnvironment(env), GOFLAGS: "-trimpath" };
@@ -47,13 +50,19 @@ async function checkGo(env) {
 async function checkPython(env) {
   const { dir, reason } = await pythonEnvironment(env);
   if (dir === undefined) return { reason };
-  const program = scratch("python", { "__main__.py": codeOf("sdk/python/README.md", "python") });
+  const files = programs("python", (type) => `types/example_${type.toLowerCase()}.py`);
+  const program = scratch("python", { "__main__.py": codeOf("sdk/python/README.md", "python"), ...files });
   const config = ["--config-file", inRoot("tools/python/mypy.ini"), "--cache-dir", path.join(cache, "mypy")];
   const mypy = (...args) =>
     quiet(path.join(dir, "bin/mypy"), [...config, ...args], { cwd: inRoot("."), env: inPythonEnvironment(dir, env) });
-  // All programs are called __main__, and two of one name cannot be checked together.
-  const programs = [program, ...examplesWith("__main__.py")].map((at) => path.join(at, "__main__.py"));
-  return inTurn([() => mypy("-p", "pulumi_machines"), ...programs.map((file) => () => mypy(file))]);
+  const ofTypes = Object.keys(files).map((file) => path.join(program, file));
+  // All other programs are called __main__, and two of one name cannot be checked together.
+  const mains = [program, ...examplesWith("__main__.py")].map((at) => path.join(at, "__main__.py"));
+  return inTurn([
+    () => mypy("-p", "pulumi_machines"),
+    ...mains.map((file) => () => mypy(file)),
+    () => mypy(...ofTypes),
+  ]);
 }
 
 /** The program of the README, and with it a copy of the SDK, because a build writes into the folders. */
@@ -64,6 +73,7 @@ async function checkDotnet(env) {
   const dir = scratch("dotnet", {
     "hello.csproj": project.replace("../pulumi-machines/sdk/dotnet/", "../sdk-dotnet/"),
     "Program.cs": program,
+    ...programs("csharp", (type) => `types/${type}.cs`, asMethod),
   });
   const sdk = path.join(path.dirname(dir), "sdk-dotnet");
   fs.rmSync(sdk, { recursive: true, force: true });
@@ -79,13 +89,14 @@ async function checkDotnet(env) {
 async function checkPlugin(env) {
   const tsconfig = {
     extends: inRoot("sdk/nodejs-plugin/tsconfig.json"),
-    compilerOptions: { noEmit: true, rootDir: "." },
+    compilerOptions: { noEmit: true, rootDir: ".", noUnusedLocals: false },
   };
   const program = scratch("plugin", {
-    "tsconfig.json": JSON.stringify({ ...tsconfig, include: ["*.ts"], exclude: [] }),
+    "tsconfig.json": JSON.stringify({ ...tsconfig, include: ["**/*.ts"], exclude: [] }),
     "index.ts": codeOf("sdk/nodejs-plugin/README.md", "ts"),
     "docs.ts": snippets("docs/bindings.md", "docs/import.md"),
     ...guidePrograms(),
+    ...programs("typescript", (type) => `types/${type}.ts`),
   });
   return inTurn([
     () => quiet("node", [tsc, "-p", program], { cwd: inRoot("."), env }),
@@ -102,12 +113,25 @@ async function inTurn(steps) {
   return { code: 0, output: "" };
 }
 
-/** A folder with these files; other files in it are kept. */
+/** A folder with these files; other files in it are kept, except for programs of types. */
 function scratch(name, files) {
   const dir = path.join(cache, "readme", name);
-  fs.mkdirSync(dir, { recursive: true });
-  for (const [file, text] of Object.entries(files)) fs.writeFileSync(path.join(dir, file), text);
+  fs.rmSync(path.join(dir, "types"), { recursive: true, force: true });
+  for (const [file, text] of Object.entries(files)) {
+    fs.mkdirSync(path.dirname(path.join(dir, file)), { recursive: true });
+    fs.writeFileSync(path.join(dir, file), text);
+  }
   return dir;
+}
+
+/** The programs of the package schema in a language as files. */
+const programs = (language, file, change = (code) => code) =>
+  Object.fromEntries(Object.entries(schemaExamples(language)).map(([type, code]) => [file(type), change(code, type)]));
+
+/** A program in C# as a method of a class: a project has only one with statements outside of classes. */
+function asMethod(code, type) {
+  const usings = code.match(/^using [^(]*;\n/gm).join("");
+  return `${usings}using System.Threading.Tasks;\n\nstatic class Example${type}\n{\n    public static async Task<int> Run()\n    {\n${code.slice(code.lastIndexOf(usings) + usings.length)}    }\n}\n`;
 }
 
 /** The code blocks of a language in a document. */

@@ -7,9 +7,10 @@ require (
 	github.com/hashicorp/hcl/v2 v2.24.0
 	github.com/pulumi/pulumi-dotnet/pulumi-language-dotnet/v3 v3.112.1
 	github.com/pulumi/pulumi/pkg/v3 v3.259.0
+	google.golang.org/grpc v1.83.1
 )
 
-require github.com/pulumi/pulumi/sdk/v3 v3.259.0 // indirect
+require github.com/pulumi/pulumi/sdk/v3 v3.259.0
 
 require (
 	github.com/BurntSushi/toml v1.6.0 // indirect
@@ -122,7 +123,6 @@ require (
 	golang.org/x/tools v0.48.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260819154853-08b0e4226688 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260819154853-08b0e4226688 // indirect
-	google.golang.org/grpc v1.83.1 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	lukechampine.com/frand v1.5.1 // indirect

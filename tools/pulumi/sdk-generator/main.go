@@ -1,7 +1,10 @@
 // Command sdk-generator checks a Pulumi package schema with Pulumi's own binder and runs Pulumi's own SDK generators on it.
-// It reads one file and writes to the given directories; it needs neither the network nor plugins.
+// With -programs, it binds the programs of a directory against the schema instead, and writes each in the languages; for Java and
+// YAML, their language hosts do that. It reads these files and writes to the given directories; it needs neither the network nor
+// plugins.
 //
 //	sdk-generator [-python DIR] [-go DIR] [-nodejs DIR] [-dotnet DIR] SCHEMA
+//	sdk-generator -programs DIR [-python DIR] … [-java DIR -java-host FILE] [-yaml DIR -yaml-host FILE] SCHEMA
 package main
 
 import (
@@ -45,12 +48,19 @@ var generators = map[string]generator{
 }
 
 func main() {
+	programs := flag.String("programs", "", "directory of programs in PCL to write in the languages, instead of SDKs")
 	targets := map[string]*string{}
-	for language := range generators {
-		targets[language] = flag.String(language, "", "directory to write the SDK for "+language+" to")
+	for language := range programGenerators {
+		targets[language] = flag.String(language, "", "directory to write the SDK for "+language+" to, or the programs")
+	}
+	executables := map[string]*string{}
+	for _, language := range hosts {
+		targets[language] = flag.String(language, "", "directory to write the programs in "+language+" to")
+		executables[language] = flag.String(language+"-host", "", "the language host for "+language)
 	}
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: sdk-generator [-python DIR] [-go DIR] [-nodejs DIR] [-dotnet DIR] SCHEMA")
+		fmt.Fprintln(os.Stderr, "usage: sdk-generator [-LANGUAGE DIR]... SCHEMA")
+		fmt.Fprintln(os.Stderr, "       sdk-generator -programs DIR [-LANGUAGE DIR [-LANGUAGE-host FILE]]... SCHEMA")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -58,13 +68,13 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(flag.Arg(0), targets); err != nil {
+	if err := run(flag.Arg(0), *programs, targets, executables); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(file string, targets map[string]*string) error {
+func run(file, programs string, targets, executables map[string]*string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -75,8 +85,17 @@ func run(file string, targets map[string]*string) error {
 	if _, err := bind(file, text); err != nil {
 		return err
 	}
-	for language, generate := range generators {
-		if *targets[language] == "" {
+	for language, target := range targets {
+		if *target == "" {
+			continue
+		}
+		if executable := executables[language]; executable != nil {
+			err := throughHost(*executable, text, func(generate programGenerator) error {
+				return generatePrograms(programs, generate, *target)
+			})
+			if err != nil {
+				return fmt.Errorf("writing the programs in %s:\n%w", language, err)
+			}
 			continue
 		}
 		// A generator changes its package, so each gets a separate one.
@@ -84,11 +103,17 @@ func run(file string, targets map[string]*string) error {
 		if err != nil {
 			return err
 		}
-		files, err := generate(pkg)
+		if programs != "" {
+			if err := generatePrograms(programs, withPackage(language, pkg), *target); err != nil {
+				return fmt.Errorf("writing the programs in %s:\n%w", language, err)
+			}
+			continue
+		}
+		files, err := generators[language](pkg)
 		if err != nil {
 			return fmt.Errorf("generating the SDK for %s: %w", language, err)
 		}
-		if err := write(*targets[language], files); err != nil {
+		if err := write(*target, files); err != nil {
 			return err
 		}
 	}
