@@ -14,6 +14,32 @@ namespace PulumiMachines.Machines
     /// A certificate of a hostname that the platform has issued and renews.
     /// 
     /// It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
+    /// 
+    /// ## Example Usage
+    /// ### A certificate that the platform issues once the DNS has these records
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var certificate = new Machines.AcmeCertificate("certificate", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Hostname = "www.example.com",
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["dnsRecords"] = certificate.DnsRecords,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:AcmeCertificate")]
     public partial class AcmeCertificate : global::Pulumi.CustomResource

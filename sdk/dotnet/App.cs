@@ -12,6 +12,29 @@ namespace PulumiMachines.Machines
 {
     /// <summary>
     /// A named group of Machines, volumes, addresses, certificates and secrets.
+    /// 
+    /// ## Example Usage
+    /// ### An App, which others of the organization find by its name
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app", new()
+    ///     {
+    ///         Name = "shop",
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["appName"] = app.Name,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:App")]
     public partial class App : global::Pulumi.CustomResource

@@ -14,6 +14,45 @@ namespace PulumiMachines.Machines
     /// Secrets of an App, by name, written together.
     /// 
     /// Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
+    /// 
+    /// ## Example Usage
+    /// ### Two secrets of an App, and a Machine that starts again with them when one changes
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var config = new Config();
+    ///     var apiKey = config.RequireSecret("apiKey");
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var secrets = new Machines.AppSecrets("secrets", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Values =
+    ///         {
+    ///             { "API_KEY", apiKey },
+    ///             { "LOG_LEVEL", "info" },
+    ///         },
+    ///     });
+    /// 
+    ///     var web = new Machines.Machine("web", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Region = Machines.Region.Ams,
+    ///         MinSecretsVersion = secrets.Version,
+    ///         Config = new Machines.Inputs.MachineConfigArgs
+    ///         {
+    ///             Image = "registry.example.com/shop:1.0.0",
+    ///         },
+    ///     });
+    /// 
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:AppSecrets")]
     public partial class AppSecrets : global::Pulumi.CustomResource

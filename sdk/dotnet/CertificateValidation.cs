@@ -14,6 +14,38 @@ namespace PulumiMachines.Machines
     /// Waits until the certificate of a hostname is valid.
     /// 
     /// While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
+    /// 
+    /// ## Example Usage
+    /// ### A certificate that is waited for, so that what depends on it begins with HTTPS
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var certificate = new Machines.AcmeCertificate("certificate", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Hostname = "www.example.com",
+    ///     });
+    /// 
+    ///     var valid = new Machines.CertificateValidation("valid", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Hostname = certificate.Hostname,
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["expiresAt"] = valid.ExpiresAt,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:CertificateValidation")]
     public partial class CertificateValidation : global::Pulumi.CustomResource

@@ -14,6 +14,41 @@ namespace PulumiMachines.Machines
     /// Data encrypted with a secret key.
     /// 
     /// Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
+    /// 
+    /// ## Example Usage
+    /// ### A text in Base64 that only the App can read, encrypted with a key that never leaves the service
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var key = new Machines.SecretKey("key", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Name = "LETTERS",
+    ///         Type = Machines.SecretKeyType.Xaes256gcm,
+    ///     });
+    /// 
+    ///     var letter = new Machines.Ciphertext("letter", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Key = key.Id,
+    ///         KeyUpdatedAt = key.UpdatedAt,
+    ///         Plaintext = "Zm9yIHlvdXIgZXllcyBvbmx5",
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["ciphertext"] = letter.Ciphertext,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:Ciphertext")]
     public partial class Ciphertext : global::Pulumi.CustomResource

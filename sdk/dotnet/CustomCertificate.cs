@@ -14,6 +14,37 @@ namespace PulumiMachines.Machines
     /// A certificate of a hostname that you bring yourself.
     /// 
     /// It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program's chain and key.
+    /// 
+    /// ## Example Usage
+    /// ### A certificate of your own, with its key as a secret of the configuration
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var config = new Config();
+    ///     var fullchain = config.Require("fullchain");
+    ///     var privateKey = config.RequireSecret("privateKey");
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var certificate = new Machines.CustomCertificate("certificate", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Hostname = "own.example.com",
+    ///         Fullchain = fullchain,
+    ///         PrivateKey = privateKey,
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["dnsRecords"] = certificate.DnsRecords,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:CustomCertificate")]
     public partial class CustomCertificate : global::Pulumi.CustomResource

@@ -14,6 +14,36 @@ namespace PulumiMachines.Machines
     /// An access token for only one App.
     /// 
     /// The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
+    /// 
+    /// ## Example Usage
+    /// ### A token with which a workflow deploys this App and no other, and a new one for every `month`
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var deploy = new Machines.DeployToken("deploy", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Expiry = "720h",
+    ///         RotationTriggers =
+    ///         {
+    ///             { "month", "2026-11" },
+    ///         },
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["token"] = deploy.Token,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:DeployToken")]
     public partial class DeployToken : global::Pulumi.CustomResource

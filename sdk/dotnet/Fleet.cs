@@ -14,6 +14,78 @@ namespace PulumiMachines.Machines
     /// A group of Machines of an App with one configuration, and the strategy by which they get a new one.
     /// 
     /// The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
+    /// 
+    /// ## Example Usage
+    /// ### Three equal Machines in two regions, which get a new image one after the other
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var web = new Machines.Fleet("web", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Regions =
+    ///         {
+    ///             { "ams", 2 },
+    ///             { "iad", 1 },
+    ///         },
+    ///         Config = new Machines.Inputs.MachineConfigArgs
+    ///         {
+    ///             Image = "registry.example.com/shop:1.0.0",
+    ///             Guest = new Machines.Inputs.MachineGuestArgs
+    ///             {
+    ///                 CpuKind = Machines.MachineGuestCpuKind.Shared,
+    ///                 Cpus = 1,
+    ///                 MemoryMb = 256,
+    ///             },
+    ///             Services = new[]
+    ///             {
+    ///                 new Machines.Inputs.MachineServiceArgs
+    ///                 {
+    ///                     Protocol = Machines.MachineServiceProtocol.Tcp,
+    ///                     InternalPort = 8080,
+    ///                     Ports = new[]
+    ///                     {
+    ///                         new Machines.Inputs.MachineServicePortArgs
+    ///                         {
+    ///                             Port = 443,
+    ///                             Handlers = new[]
+    ///                             {
+    ///                                 "http",
+    ///                                 "tls",
+    ///                             },
+    ///                         },
+    ///                     },
+    ///                     Checks = new[]
+    ///                     {
+    ///                         new Machines.Inputs.MachineServiceCheckArgs
+    ///                         {
+    ///                             Type = Machines.MachineServiceCheckType.Http,
+    ///                             Path = "/healthz",
+    ///                             Interval = "15s",
+    ///                             Timeout = "2s",
+    ///                         },
+    ///                     },
+    ///                 },
+    ///             },
+    ///         },
+    ///         Strategy = new Machines.Inputs.FleetStrategyArgs
+    ///         {
+    ///             Type = Machines.FleetStrategyType.Rolling,
+    ///             MaxUnavailable = "1",
+    ///         },
+    ///         OnFailure = Machines.FleetOnFailure.Rollback,
+    ///     });
+    /// 
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:Fleet")]
     public partial class Fleet : global::Pulumi.CustomResource

@@ -12,6 +12,39 @@ namespace PulumiMachines.Machines
 {
     /// <summary>
     /// An IP address of an App, or a pair of them.
+    /// 
+    /// ## Example Usage
+    /// ### The addresses at which an App is reached: one of its own, and one that Apps share
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var v6 = new Machines.IpAssignment("v6", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Type = Machines.IpAssignmentType.V6,
+    ///     });
+    /// 
+    ///     var v4 = new Machines.IpAssignment("v4", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Type = Machines.IpAssignmentType.SharedV4,
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["ownAddress"] = v6.Ip,
+    ///         ["sharedAddress"] = v4.Ip,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:IpAssignment")]
     public partial class IpAssignment : global::Pulumi.CustomResource

@@ -12,6 +12,77 @@ namespace PulumiMachines.Machines
 {
     /// <summary>
     /// A small VM that runs a container image under a versioned configuration.
+    /// 
+    /// ## Example Usage
+    /// ### A Machine that serves the web, with a check that each new version must pass
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var web = new Machines.Machine("web", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Region = Machines.Region.Ams,
+    ///         Config = new Machines.Inputs.MachineConfigArgs
+    ///         {
+    ///             Image = "registry.example.com/shop:1.0.0",
+    ///             Guest = new Machines.Inputs.MachineGuestArgs
+    ///             {
+    ///                 CpuKind = Machines.MachineGuestCpuKind.Shared,
+    ///                 Cpus = 1,
+    ///                 MemoryMb = 256,
+    ///             },
+    ///             Env =
+    ///             {
+    ///                 { "GREETING", "hello" },
+    ///             },
+    ///             Services = new[]
+    ///             {
+    ///                 new Machines.Inputs.MachineServiceArgs
+    ///                 {
+    ///                     Protocol = Machines.MachineServiceProtocol.Tcp,
+    ///                     InternalPort = 8080,
+    ///                     Ports = new[]
+    ///                     {
+    ///                         new Machines.Inputs.MachineServicePortArgs
+    ///                         {
+    ///                             Port = 443,
+    ///                             Handlers = new[]
+    ///                             {
+    ///                                 "http",
+    ///                                 "tls",
+    ///                             },
+    ///                         },
+    ///                     },
+    ///                     Checks = new[]
+    ///                     {
+    ///                         new Machines.Inputs.MachineServiceCheckArgs
+    ///                         {
+    ///                             Type = Machines.MachineServiceCheckType.Http,
+    ///                             Path = "/healthz",
+    ///                             Interval = "15s",
+    ///                             Timeout = "2s",
+    ///                         },
+    ///                     },
+    ///                 },
+    ///             },
+    ///         },
+    ///         OnUpdateFailure = Machines.MachineOnUpdateFailure.Rollback,
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["address"] = web.PrivateIp,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:Machine")]
     public partial class Machine : global::Pulumi.CustomResource

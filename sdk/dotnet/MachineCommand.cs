@@ -14,6 +14,51 @@ namespace PulumiMachines.Machines
     /// Commands that are run in a Machine when this is created, changed and deleted.
     /// 
     /// If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
+    /// 
+    /// ## Example Usage
+    /// ### A command in a Machine that runs again whenever `release` changes
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var web = new Machines.Machine("web", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Region = Machines.Region.Ams,
+    ///         Config = new Machines.Inputs.MachineConfigArgs
+    ///         {
+    ///             Image = "registry.example.com/shop:1.0.0",
+    ///         },
+    ///     });
+    /// 
+    ///     var migration = new Machines.MachineCommand("migration", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Machine = web.Id,
+    ///         Create = new[]
+    ///         {
+    ///             "echo",
+    ///             "the tables are new",
+    ///         },
+    ///         Triggers =
+    ///         {
+    ///             { "release", "1" },
+    ///         },
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["said"] = migration.Stdout,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:MachineCommand")]
     public partial class MachineCommand : global::Pulumi.CustomResource

@@ -14,6 +14,42 @@ namespace PulumiMachines.Machines
     /// Metadata keys on a Machine that is managed elsewhere.
     /// 
     /// It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+    /// 
+    /// ## Example Usage
+    /// ### Metadata of a Machine that is written without a new version of it
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var web = new Machines.Machine("web", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Region = Machines.Region.Ams,
+    ///         Config = new Machines.Inputs.MachineConfigArgs
+    ///         {
+    ///             Image = "registry.example.com/shop:1.0.0",
+    ///         },
+    ///     });
+    /// 
+    ///     var owner = new Machines.MachineMetadata("owner", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Machine = web.Id,
+    ///         Values =
+    ///         {
+    ///             { "team", "shop" },
+    ///         },
+    ///     });
+    /// 
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:MachineMetadata")]
     public partial class MachineMetadata : global::Pulumi.CustomResource

@@ -14,6 +14,63 @@ namespace PulumiMachines.Machines
     /// Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
     /// 
     /// An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
+    /// 
+    /// ## Example Usage
+    /// ### A Machine that connects to a cluster by the secret DATABASE_URL, also after a change of the password
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var cluster = new Machines.PostgresCluster("cluster", new()
+    ///     {
+    ///         Region = Machines.Region.Fra,
+    ///         Plan = Machines.PostgresClusterPlan.Basic,
+    ///         DeletionProtection = false,
+    ///     });
+    /// 
+    ///     var database = new Machines.PostgresDatabase("database", new()
+    ///     {
+    ///         Cluster = cluster.Id,
+    ///         Name = "shop",
+    ///     });
+    /// 
+    ///     var user = new Machines.PostgresUser("user", new()
+    ///     {
+    ///         Cluster = cluster.Id,
+    ///         Username = "shop",
+    ///         Role = Machines.PostgresUserRole.SchemaAdmin,
+    ///     });
+    /// 
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var attachment = new Machines.PostgresAttachment("attachment", new()
+    ///     {
+    ///         Cluster = cluster.Id,
+    ///         App = app.Id,
+    ///         SecretName = "DATABASE_URL",
+    ///         User = user.Id,
+    ///         Password = user.Password,
+    ///         Database = database.Id,
+    ///     });
+    /// 
+    ///     var web = new Machines.Machine("web", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Region = Machines.Region.Fra,
+    ///         MinSecretsVersion = attachment.SecretsVersion,
+    ///         Config = new Machines.Inputs.MachineConfigArgs
+    ///         {
+    ///             Image = "registry.example.com/shop:1.0.0",
+    ///         },
+    ///     });
+    /// 
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:PostgresAttachment")]
     public partial class PostgresAttachment : global::Pulumi.CustomResource

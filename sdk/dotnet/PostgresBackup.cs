@@ -14,6 +14,36 @@ namespace PulumiMachines.Machines
     /// A backup of a Postgres cluster, taken when the resource is created.
     /// 
     /// The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
+    /// 
+    /// ## Example Usage
+    /// ### A backup of a cluster, and another one whenever `release` changes
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var cluster = new Machines.PostgresCluster("cluster", new()
+    ///     {
+    ///         Region = Machines.Region.Fra,
+    ///         Plan = Machines.PostgresClusterPlan.Basic,
+    ///         DeletionProtection = false,
+    ///     });
+    /// 
+    ///     var backup = new Machines.PostgresBackup("backup", new()
+    ///     {
+    ///         Cluster = cluster.Id,
+    ///         Triggers =
+    ///         {
+    ///             { "release", "1" },
+    ///         },
+    ///     });
+    /// 
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:PostgresBackup")]
     public partial class PostgresBackup : global::Pulumi.CustomResource

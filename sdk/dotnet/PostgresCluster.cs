@@ -14,6 +14,33 @@ namespace PulumiMachines.Machines
     /// A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
     /// 
     /// No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
+    /// 
+    /// ## Example Usage
+    /// ### A Postgres cluster that a destroy may delete
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var cluster = new Machines.PostgresCluster("cluster", new()
+    ///     {
+    ///         Region = Machines.Region.Fra,
+    ///         Plan = Machines.PostgresClusterPlan.Basic,
+    ///         DiskSizeGb = 10,
+    ///         PgMajorVersion = Machines.PostgresClusterPgMajorVersion.V17,
+    ///         DeletionProtection = false,
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["clusterName"] = cluster.Name,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:PostgresCluster")]
     public partial class PostgresCluster : global::Pulumi.CustomResource

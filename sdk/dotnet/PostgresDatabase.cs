@@ -12,6 +12,33 @@ namespace PulumiMachines.Machines
 {
     /// <summary>
     /// A database of a Postgres cluster.
+    /// 
+    /// ## Example Usage
+    /// ### A database in a cluster
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var cluster = new Machines.PostgresCluster("cluster", new()
+    ///     {
+    ///         Region = Machines.Region.Fra,
+    ///         Plan = Machines.PostgresClusterPlan.Basic,
+    ///         DeletionProtection = false,
+    ///     });
+    /// 
+    ///     var database = new Machines.PostgresDatabase("database", new()
+    ///     {
+    ///         Cluster = cluster.Id,
+    ///         Name = "shop",
+    ///     });
+    /// 
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:PostgresDatabase")]
     public partial class PostgresDatabase : global::Pulumi.CustomResource

@@ -12,6 +12,40 @@ namespace PulumiMachines.Machines
 {
     /// <summary>
     /// An extension installed in a database of a Postgres cluster.
+    /// 
+    /// ## Example Usage
+    /// ### A database with an extension that finds similar words
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var cluster = new Machines.PostgresCluster("cluster", new()
+    ///     {
+    ///         Region = Machines.Region.Fra,
+    ///         Plan = Machines.PostgresClusterPlan.Basic,
+    ///         DeletionProtection = false,
+    ///     });
+    /// 
+    ///     var database = new Machines.PostgresDatabase("database", new()
+    ///     {
+    ///         Cluster = cluster.Id,
+    ///         Name = "shop",
+    ///     });
+    /// 
+    ///     var search = new Machines.PostgresExtension("search", new()
+    ///     {
+    ///         Cluster = cluster.Id,
+    ///         Database = database.Id,
+    ///         Name = "pg_trgm",
+    ///     });
+    /// 
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:PostgresExtension")]
     public partial class PostgresExtension : global::Pulumi.CustomResource

@@ -12,6 +12,42 @@ namespace PulumiMachines.Machines
 {
     /// <summary>
     /// A user of a Postgres cluster, with a password that the service generates.
+    /// 
+    /// ## Example Usage
+    /// ### A user with a password that the service generates, and generates again when `date` changes
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var cluster = new Machines.PostgresCluster("cluster", new()
+    ///     {
+    ///         Region = Machines.Region.Fra,
+    ///         Plan = Machines.PostgresClusterPlan.Basic,
+    ///         DeletionProtection = false,
+    ///     });
+    /// 
+    ///     var user = new Machines.PostgresUser("user", new()
+    ///     {
+    ///         Cluster = cluster.Id,
+    ///         Username = "shop",
+    ///         Role = Machines.PostgresUserRole.Writer,
+    ///         RotationTriggers =
+    ///         {
+    ///             { "date", "2026-11" },
+    ///         },
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["password"] = user.Password,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:PostgresUser")]
     public partial class PostgresUser : global::Pulumi.CustomResource

@@ -14,6 +14,49 @@ namespace PulumiMachines.Machines
     /// The release of a stack: an image by its digest, and the configuration that is promoted with it.
     /// 
     /// It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` returns the record that the next stack adopts.
+    /// 
+    /// ## Example Usage
+    /// ### The release of a stack: the fleet runs its image with its settings, and later stacks get the same ones
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var release = new Machines.Release("release", new()
+    ///     {
+    ///         Image = "registry.example.com/shop:1.0.0",
+    ///         Settings =
+    ///         {
+    ///             { "LOG_FORMAT", "json" },
+    ///         },
+    ///     });
+    /// 
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var web = new Machines.Fleet("web", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Regions =
+    ///         {
+    ///             { "ams", 1 },
+    ///         },
+    ///         Config = new Machines.Inputs.MachineConfigArgs
+    ///         {
+    ///             Image = release.Image,
+    ///             Env = release.Settings,
+    ///         },
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["digest"] = release.Digest,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:Release")]
     public partial class Release : global::Pulumi.ComponentResource

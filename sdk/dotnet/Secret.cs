@@ -14,6 +14,42 @@ namespace PulumiMachines.Machines
     /// One secret of an App.
     /// 
     /// For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
+    /// 
+    /// ## Example Usage
+    /// ### A secret of an App, and a Machine that starts again with it when it changes
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var config = new Config();
+    ///     var apiKey = config.RequireSecret("apiKey");
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var secret = new Machines.Secret("secret", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Name = "API_KEY",
+    ///         Value = apiKey,
+    ///     });
+    /// 
+    ///     var web = new Machines.Machine("web", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Region = Machines.Region.Ams,
+    ///         MinSecretsVersion = secret.Version,
+    ///         Config = new Machines.Inputs.MachineConfigArgs
+    ///         {
+    ///             Image = "registry.example.com/shop:1.0.0",
+    ///         },
+    ///     });
+    /// 
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:Secret")]
     public partial class Secret : global::Pulumi.CustomResource

@@ -14,6 +14,33 @@ namespace PulumiMachines.Machines
     /// A key of an App that never leaves the service and is used by name.
     /// 
     /// An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
+    /// 
+    /// ## Example Usage
+    /// ### A key that signs and never leaves the service, with a public part for those who check signatures
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var signing = new Machines.SecretKey("signing", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Name = "SIGNING",
+    ///         Type = Machines.SecretKeyType.Es256,
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["publicKey"] = signing.PublicKey,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:SecretKey")]
     public partial class SecretKey : global::Pulumi.CustomResource

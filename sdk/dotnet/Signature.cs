@@ -14,6 +14,41 @@ namespace PulumiMachines.Machines
     /// The signature of data by a secret key.
     /// 
     /// It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
+    /// 
+    /// ## Example Usage
+    /// ### The signature of a text in Base64 by a key that never leaves the service
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var key = new Machines.SecretKey("key", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Name = "SIGNING",
+    ///         Type = Machines.SecretKeyType.Es256,
+    ///     });
+    /// 
+    ///     var agreement = new Machines.Signature("agreement", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Key = key.Id,
+    ///         KeyUpdatedAt = key.UpdatedAt,
+    ///         Plaintext = "SSBhZ3JlZQ==",
+    ///     });
+    /// 
+    ///     return new Dictionary&lt;string, object?&gt;
+    ///     {
+    ///         ["signature"] = agreement.Signature,
+    ///     };
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:Signature")]
     public partial class Signature : global::Pulumi.CustomResource

@@ -12,6 +12,47 @@ namespace PulumiMachines.Machines
 {
     /// <summary>
     /// Block storage that one Machine at a time can mount.
+    /// 
+    /// ## Example Usage
+    /// ### A Machine that keeps its data on a volume of 10 GB
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var data = new Machines.Volume("data", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Region = Machines.Region.Ams,
+    ///         SizeGb = 10,
+    ///     });
+    /// 
+    ///     var store = new Machines.Machine("store", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Region = Machines.Region.Ams,
+    ///         Config = new Machines.Inputs.MachineConfigArgs
+    ///         {
+    ///             Image = "registry.example.com/shop:1.0.0",
+    ///             Mounts = new[]
+    ///             {
+    ///                 new Machines.Inputs.MachineMountArgs
+    ///                 {
+    ///                     Volume = data.Id,
+    ///                     Path = "/data",
+    ///                 },
+    ///             },
+    ///         },
+    ///     });
+    /// 
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:Volume")]
     public partial class Volume : global::Pulumi.CustomResource

@@ -14,6 +14,39 @@ namespace PulumiMachines.Machines
     /// A snapshot of a Volume, taken when the resource is created.
     /// 
     /// The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
+    /// 
+    /// ## Example Usage
+    /// ### A snapshot of a volume, and another one whenever `release` changes
+    /// 
+    /// ```csharp
+    /// using System.Collections.Generic;
+    /// using System.Linq;
+    /// using Pulumi;
+    /// using Machines = PulumiMachines.Machines;
+    /// 
+    /// return await Deployment.RunAsync(() =&gt;
+    /// {
+    ///     var app = new Machines.App("app");
+    /// 
+    ///     var data = new Machines.Volume("data", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Region = Machines.Region.Ams,
+    ///         SizeGb = 1,
+    ///     });
+    /// 
+    ///     var snapshot = new Machines.VolumeSnapshot("snapshot", new()
+    ///     {
+    ///         App = app.Id,
+    ///         Volume = data.Id,
+    ///         Triggers =
+    ///         {
+    ///             { "release", "1" },
+    ///         },
+    ///     });
+    /// 
+    /// });
+    /// ```
     /// </summary>
     [MachinesResourceType("machines:index:VolumeSnapshot")]
     public partial class VolumeSnapshot : global::Pulumi.CustomResource

@@ -11,6 +11,21 @@ import * as utilities from "./utilities";
  * A certificate of a hostname that the platform has issued and renews.
  *
  * It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
+ *
+ * ## Example Usage
+ * ### A certificate that the platform issues once the DNS has these records
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {});
+ * const certificate = new machines.AcmeCertificate("certificate", {
+ *     app: app.id,
+ *     hostname: "www.example.com",
+ * });
+ * export const dnsRecords = certificate.dnsRecords;
+ * ```
  */
 export class AcmeCertificate extends pulumi.CustomResource {
     /**

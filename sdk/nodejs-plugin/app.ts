@@ -6,6 +6,17 @@ import * as utilities from "./utilities";
 
 /**
  * A named group of Machines, volumes, addresses, certificates and secrets.
+ *
+ * ## Example Usage
+ * ### An App, which others of the organization find by its name
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {name: "shop"});
+ * export const appName = app.name;
+ * ```
  */
 export class App extends pulumi.CustomResource {
     /**

@@ -8,6 +8,33 @@ import * as utilities from "./utilities";
  * Secrets of an App, by name, written together.
  *
  * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
+ *
+ * ## Example Usage
+ * ### Two secrets of an App, and a Machine that starts again with them when one changes
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const config = new pulumi.Config();
+ * const apiKey = config.requireSecret("apiKey");
+ * const app = new machines.App("app", {});
+ * const secrets = new machines.AppSecrets("secrets", {
+ *     app: app.id,
+ *     values: {
+ *         API_KEY: apiKey,
+ *         LOG_LEVEL: "info",
+ *     },
+ * });
+ * const web = new machines.Machine("web", {
+ *     app: app.id,
+ *     region: machines.Region.Ams,
+ *     minSecretsVersion: secrets.version,
+ *     config: {
+ *         image: "registry.example.com/shop:1.0.0",
+ *     },
+ * });
+ * ```
  */
 export class AppSecrets extends pulumi.CustomResource {
     /**

@@ -8,6 +8,25 @@ import * as utilities from "./utilities";
  * Waits until the certificate of a hostname is valid.
  *
  * While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
+ *
+ * ## Example Usage
+ * ### A certificate that is waited for, so that what depends on it begins with HTTPS
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {});
+ * const certificate = new machines.AcmeCertificate("certificate", {
+ *     app: app.id,
+ *     hostname: "www.example.com",
+ * });
+ * const valid = new machines.CertificateValidation("valid", {
+ *     app: app.id,
+ *     hostname: certificate.hostname,
+ * });
+ * export const expiresAt = valid.expiresAt;
+ * ```
  */
 export class CertificateValidation extends pulumi.CustomResource {
     /**

@@ -8,6 +8,28 @@ import * as utilities from "./utilities";
  * Data encrypted with a secret key.
  *
  * Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
+ *
+ * ## Example Usage
+ * ### A text in Base64 that only the App can read, encrypted with a key that never leaves the service
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {});
+ * const key = new machines.SecretKey("key", {
+ *     app: app.id,
+ *     name: "LETTERS",
+ *     type: machines.SecretKeyType.Xaes256gcm,
+ * });
+ * const letter = new machines.Ciphertext("letter", {
+ *     app: app.id,
+ *     key: key.id,
+ *     keyUpdatedAt: key.updatedAt,
+ *     plaintext: "Zm9yIHlvdXIgZXllcyBvbmx5",
+ * });
+ * export const ciphertext = letter.ciphertext;
+ * ```
  */
 export class Ciphertext extends pulumi.CustomResource {
     /**

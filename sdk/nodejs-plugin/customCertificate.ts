@@ -11,6 +11,26 @@ import * as utilities from "./utilities";
  * A certificate of a hostname that you bring yourself.
  *
  * It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program's chain and key.
+ *
+ * ## Example Usage
+ * ### A certificate of your own, with its key as a secret of the configuration
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const config = new pulumi.Config();
+ * const fullchain = config.require("fullchain");
+ * const privateKey = config.requireSecret("privateKey");
+ * const app = new machines.App("app", {});
+ * const certificate = new machines.CustomCertificate("certificate", {
+ *     app: app.id,
+ *     hostname: "own.example.com",
+ *     fullchain: fullchain,
+ *     privateKey: privateKey,
+ * });
+ * export const dnsRecords = certificate.dnsRecords;
+ * ```
  */
 export class CustomCertificate extends pulumi.CustomResource {
     /**

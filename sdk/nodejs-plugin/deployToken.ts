@@ -8,6 +8,24 @@ import * as utilities from "./utilities";
  * An access token for only one App.
  *
  * The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
+ *
+ * ## Example Usage
+ * ### A token with which a workflow deploys this App and no other, and a new one for every `month`
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {});
+ * const deploy = new machines.DeployToken("deploy", {
+ *     app: app.id,
+ *     expiry: "720h",
+ *     rotationTriggers: {
+ *         month: "2026-11",
+ *     },
+ * });
+ * export const token = deploy.token;
+ * ```
  */
 export class DeployToken extends pulumi.CustomResource {
     /**

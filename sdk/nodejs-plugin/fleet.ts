@@ -11,6 +11,53 @@ import * as utilities from "./utilities";
  * A group of Machines of an App with one configuration, and the strategy by which they get a new one.
  *
  * The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
+ *
+ * ## Example Usage
+ * ### Three equal Machines in two regions, which get a new image one after the other
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {});
+ * const web = new machines.Fleet("web", {
+ *     app: app.id,
+ *     regions: {
+ *         ams: 2,
+ *         iad: 1,
+ *     },
+ *     config: {
+ *         image: "registry.example.com/shop:1.0.0",
+ *         guest: {
+ *             cpuKind: machines.MachineGuestCpuKind.Shared,
+ *             cpus: 1,
+ *             memoryMb: 256,
+ *         },
+ *         services: [{
+ *             protocol: machines.MachineServiceProtocol.Tcp,
+ *             internalPort: 8080,
+ *             ports: [{
+ *                 port: 443,
+ *                 handlers: [
+ *                     machines.MachineServicePortHandler.Http,
+ *                     machines.MachineServicePortHandler.Tls,
+ *                 ],
+ *             }],
+ *             checks: [{
+ *                 type: machines.MachineServiceCheckType.Http,
+ *                 path: "/healthz",
+ *                 interval: "15s",
+ *                 timeout: "2s",
+ *             }],
+ *         }],
+ *     },
+ *     strategy: {
+ *         type: machines.FleetStrategyType.Rolling,
+ *         maxUnavailable: "1",
+ *     },
+ *     onFailure: machines.FleetOnFailure.Rollback,
+ * });
+ * ```
  */
 export class Fleet extends pulumi.CustomResource {
     /**

@@ -9,6 +9,26 @@ import * as utilities from "./utilities";
 
 /**
  * An IP address of an App, or a pair of them.
+ *
+ * ## Example Usage
+ * ### The addresses at which an App is reached: one of its own, and one that Apps share
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {});
+ * const v6 = new machines.IpAssignment("v6", {
+ *     app: app.id,
+ *     type: machines.IpAssignmentType.V6,
+ * });
+ * const v4 = new machines.IpAssignment("v4", {
+ *     app: app.id,
+ *     type: machines.IpAssignmentType.SharedV4,
+ * });
+ * export const ownAddress = v6.ip;
+ * export const sharedAddress = v4.ip;
+ * ```
  */
 export class IpAssignment extends pulumi.CustomResource {
     /**

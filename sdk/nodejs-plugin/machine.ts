@@ -9,6 +9,50 @@ import * as utilities from "./utilities";
 
 /**
  * A small VM that runs a container image under a versioned configuration.
+ *
+ * ## Example Usage
+ * ### A Machine that serves the web, with a check that each new version must pass
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {});
+ * const web = new machines.Machine("web", {
+ *     app: app.id,
+ *     region: machines.Region.Ams,
+ *     config: {
+ *         image: "registry.example.com/shop:1.0.0",
+ *         guest: {
+ *             cpuKind: machines.MachineGuestCpuKind.Shared,
+ *             cpus: 1,
+ *             memoryMb: 256,
+ *         },
+ *         env: {
+ *             GREETING: "hello",
+ *         },
+ *         services: [{
+ *             protocol: machines.MachineServiceProtocol.Tcp,
+ *             internalPort: 8080,
+ *             ports: [{
+ *                 port: 443,
+ *                 handlers: [
+ *                     machines.MachineServicePortHandler.Http,
+ *                     machines.MachineServicePortHandler.Tls,
+ *                 ],
+ *             }],
+ *             checks: [{
+ *                 type: machines.MachineServiceCheckType.Http,
+ *                 path: "/healthz",
+ *                 interval: "15s",
+ *                 timeout: "2s",
+ *             }],
+ *         }],
+ *     },
+ *     onUpdateFailure: machines.MachineOnUpdateFailure.Rollback,
+ * });
+ * export const address = web.privateIp;
+ * ```
  */
 export class Machine extends pulumi.CustomResource {
     /**

@@ -8,6 +8,35 @@ import * as utilities from "./utilities";
  * Commands that are run in a Machine when this is created, changed and deleted.
  *
  * If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
+ *
+ * ## Example Usage
+ * ### A command in a Machine that runs again whenever `release` changes
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {});
+ * const web = new machines.Machine("web", {
+ *     app: app.id,
+ *     region: machines.Region.Ams,
+ *     config: {
+ *         image: "registry.example.com/shop:1.0.0",
+ *     },
+ * });
+ * const migration = new machines.MachineCommand("migration", {
+ *     app: app.id,
+ *     machine: web.id,
+ *     create: [
+ *         "echo",
+ *         "the tables are new",
+ *     ],
+ *     triggers: {
+ *         release: "1",
+ *     },
+ * });
+ * export const said = migration.stdout;
+ * ```
  */
 export class MachineCommand extends pulumi.CustomResource {
     /**

@@ -8,6 +8,30 @@ import * as utilities from "./utilities";
  * Metadata keys on a Machine that is managed elsewhere.
  *
  * It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+ *
+ * ## Example Usage
+ * ### Metadata of a Machine that is written without a new version of it
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {});
+ * const web = new machines.Machine("web", {
+ *     app: app.id,
+ *     region: machines.Region.Ams,
+ *     config: {
+ *         image: "registry.example.com/shop:1.0.0",
+ *     },
+ * });
+ * const owner = new machines.MachineMetadata("owner", {
+ *     app: app.id,
+ *     machine: web.id,
+ *     values: {
+ *         team: "shop",
+ *     },
+ * });
+ * ```
  */
 export class MachineMetadata extends pulumi.CustomResource {
     /**

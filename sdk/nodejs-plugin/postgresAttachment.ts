@@ -8,6 +8,46 @@ import * as utilities from "./utilities";
  * Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
  *
  * An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
+ *
+ * ## Example Usage
+ * ### A Machine that connects to a cluster by the secret DATABASE_URL, also after a change of the password
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const cluster = new machines.PostgresCluster("cluster", {
+ *     region: machines.Region.Fra,
+ *     plan: machines.PostgresClusterPlan.Basic,
+ *     deletionProtection: false,
+ * });
+ * const database = new machines.PostgresDatabase("database", {
+ *     cluster: cluster.id,
+ *     name: "shop",
+ * });
+ * const user = new machines.PostgresUser("user", {
+ *     cluster: cluster.id,
+ *     username: "shop",
+ *     role: machines.PostgresUserRole.SchemaAdmin,
+ * });
+ * const app = new machines.App("app", {});
+ * const attachment = new machines.PostgresAttachment("attachment", {
+ *     cluster: cluster.id,
+ *     app: app.id,
+ *     secretName: "DATABASE_URL",
+ *     user: user.id,
+ *     password: user.password,
+ *     database: database.id,
+ * });
+ * const web = new machines.Machine("web", {
+ *     app: app.id,
+ *     region: machines.Region.Fra,
+ *     minSecretsVersion: attachment.secretsVersion,
+ *     config: {
+ *         image: "registry.example.com/shop:1.0.0",
+ *     },
+ * });
+ * ```
  */
 export class PostgresAttachment extends pulumi.CustomResource {
     /**

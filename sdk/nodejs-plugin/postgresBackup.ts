@@ -11,6 +11,26 @@ import * as utilities from "./utilities";
  * A backup of a Postgres cluster, taken when the resource is created.
  *
  * The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
+ *
+ * ## Example Usage
+ * ### A backup of a cluster, and another one whenever `release` changes
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const cluster = new machines.PostgresCluster("cluster", {
+ *     region: machines.Region.Fra,
+ *     plan: machines.PostgresClusterPlan.Basic,
+ *     deletionProtection: false,
+ * });
+ * const backup = new machines.PostgresBackup("backup", {
+ *     cluster: cluster.id,
+ *     triggers: {
+ *         release: "1",
+ *     },
+ * });
+ * ```
  */
 export class PostgresBackup extends pulumi.CustomResource {
     /**

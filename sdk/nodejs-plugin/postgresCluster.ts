@@ -11,6 +11,23 @@ import * as utilities from "./utilities";
  * A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
  *
  * No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
+ *
+ * ## Example Usage
+ * ### A Postgres cluster that a destroy may delete
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const cluster = new machines.PostgresCluster("cluster", {
+ *     region: machines.Region.Fra,
+ *     plan: machines.PostgresClusterPlan.Basic,
+ *     diskSizeGb: 10,
+ *     pgMajorVersion: machines.PostgresClusterPgMajorVersion.V17,
+ *     deletionProtection: false,
+ * });
+ * export const clusterName = cluster.name;
+ * ```
  */
 export class PostgresCluster extends pulumi.CustomResource {
     /**

@@ -6,6 +6,24 @@ import * as utilities from "./utilities";
 
 /**
  * A database of a Postgres cluster.
+ *
+ * ## Example Usage
+ * ### A database in a cluster
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const cluster = new machines.PostgresCluster("cluster", {
+ *     region: machines.Region.Fra,
+ *     plan: machines.PostgresClusterPlan.Basic,
+ *     deletionProtection: false,
+ * });
+ * const database = new machines.PostgresDatabase("database", {
+ *     cluster: cluster.id,
+ *     name: "shop",
+ * });
+ * ```
  */
 export class PostgresDatabase extends pulumi.CustomResource {
     /**

@@ -6,6 +6,29 @@ import * as utilities from "./utilities";
 
 /**
  * An extension installed in a database of a Postgres cluster.
+ *
+ * ## Example Usage
+ * ### A database with an extension that finds similar words
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const cluster = new machines.PostgresCluster("cluster", {
+ *     region: machines.Region.Fra,
+ *     plan: machines.PostgresClusterPlan.Basic,
+ *     deletionProtection: false,
+ * });
+ * const database = new machines.PostgresDatabase("database", {
+ *     cluster: cluster.id,
+ *     name: "shop",
+ * });
+ * const search = new machines.PostgresExtension("search", {
+ *     cluster: cluster.id,
+ *     database: database.id,
+ *     name: "pg_trgm",
+ * });
+ * ```
  */
 export class PostgresExtension extends pulumi.CustomResource {
     /**

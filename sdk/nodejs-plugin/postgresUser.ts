@@ -9,6 +9,29 @@ import * as utilities from "./utilities";
 
 /**
  * A user of a Postgres cluster, with a password that the service generates.
+ *
+ * ## Example Usage
+ * ### A user with a password that the service generates, and generates again when `date` changes
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const cluster = new machines.PostgresCluster("cluster", {
+ *     region: machines.Region.Fra,
+ *     plan: machines.PostgresClusterPlan.Basic,
+ *     deletionProtection: false,
+ * });
+ * const user = new machines.PostgresUser("user", {
+ *     cluster: cluster.id,
+ *     username: "shop",
+ *     role: machines.PostgresUserRole.Writer,
+ *     rotationTriggers: {
+ *         date: "2026-11",
+ *     },
+ * });
+ * export const password = user.password;
+ * ```
  */
 export class PostgresUser extends pulumi.CustomResource {
     /**

@@ -8,6 +8,31 @@ import * as utilities from "./utilities";
  * One secret of an App.
  *
  * For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
+ *
+ * ## Example Usage
+ * ### A secret of an App, and a Machine that starts again with it when it changes
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const config = new pulumi.Config();
+ * const apiKey = config.requireSecret("apiKey");
+ * const app = new machines.App("app", {});
+ * const secret = new machines.Secret("secret", {
+ *     app: app.id,
+ *     name: "API_KEY",
+ *     value: apiKey,
+ * });
+ * const web = new machines.Machine("web", {
+ *     app: app.id,
+ *     region: machines.Region.Ams,
+ *     minSecretsVersion: secret.version,
+ *     config: {
+ *         image: "registry.example.com/shop:1.0.0",
+ *     },
+ * });
+ * ```
  */
 export class Secret extends pulumi.CustomResource {
     /**

@@ -11,6 +11,22 @@ import * as utilities from "./utilities";
  * A key of an App that never leaves the service and is used by name.
  *
  * An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
+ *
+ * ## Example Usage
+ * ### A key that signs and never leaves the service, with a public part for those who check signatures
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {});
+ * const signing = new machines.SecretKey("signing", {
+ *     app: app.id,
+ *     name: "SIGNING",
+ *     type: machines.SecretKeyType.Es256,
+ * });
+ * export const publicKey = signing.publicKey;
+ * ```
  */
 export class SecretKey extends pulumi.CustomResource {
     /**

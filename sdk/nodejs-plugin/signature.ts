@@ -8,6 +8,28 @@ import * as utilities from "./utilities";
  * The signature of data by a secret key.
  *
  * It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
+ *
+ * ## Example Usage
+ * ### The signature of a text in Base64 by a key that never leaves the service
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {});
+ * const key = new machines.SecretKey("key", {
+ *     app: app.id,
+ *     name: "SIGNING",
+ *     type: machines.SecretKeyType.Es256,
+ * });
+ * const agreement = new machines.Signature("agreement", {
+ *     app: app.id,
+ *     key: key.id,
+ *     keyUpdatedAt: key.updatedAt,
+ *     plaintext: "SSBhZ3JlZQ==",
+ * });
+ * export const signature = agreement.signature;
+ * ```
  */
 export class Signature extends pulumi.CustomResource {
     /**

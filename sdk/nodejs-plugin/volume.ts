@@ -9,6 +9,32 @@ import * as utilities from "./utilities";
 
 /**
  * Block storage that one Machine at a time can mount.
+ *
+ * ## Example Usage
+ * ### A Machine that keeps its data on a volume of 10 GB
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {});
+ * const data = new machines.Volume("data", {
+ *     app: app.id,
+ *     region: machines.Region.Ams,
+ *     sizeGb: 10,
+ * });
+ * const store = new machines.Machine("store", {
+ *     app: app.id,
+ *     region: machines.Region.Ams,
+ *     config: {
+ *         image: "registry.example.com/shop:1.0.0",
+ *         mounts: [{
+ *             volume: data.id,
+ *             path: "/data",
+ *         }],
+ *     },
+ * });
+ * ```
  */
 export class Volume extends pulumi.CustomResource {
     /**

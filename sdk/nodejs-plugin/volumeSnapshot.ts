@@ -8,6 +8,28 @@ import * as utilities from "./utilities";
  * A snapshot of a Volume, taken when the resource is created.
  *
  * The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
+ *
+ * ## Example Usage
+ * ### A snapshot of a volume, and another one whenever `release` changes
+ *
+ * ```typescript
+ * import * as pulumi from "@pulumi/pulumi";
+ * import * as machines from "pulumi-machines-plugin";
+ *
+ * const app = new machines.App("app", {});
+ * const data = new machines.Volume("data", {
+ *     app: app.id,
+ *     region: machines.Region.Ams,
+ *     sizeGb: 1,
+ * });
+ * const snapshot = new machines.VolumeSnapshot("snapshot", {
+ *     app: app.id,
+ *     volume: data.id,
+ *     triggers: {
+ *         release: "1",
+ *     },
+ * });
+ * ```
  */
 export class VolumeSnapshot extends pulumi.CustomResource {
     /**

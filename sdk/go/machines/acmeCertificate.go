@@ -15,6 +15,39 @@ import (
 // A certificate of a hostname that the platform has issued and renews.
 //
 // It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
+//
+// ## Example Usage
+// ### A certificate that the platform issues once the DNS has these records
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			certificate, err := machines.NewAcmeCertificate(ctx, "certificate", &machines.AcmeCertificateArgs{
+//				App:      app.ID().ToIDOutput().ToStringOutput(),
+//				Hostname: pulumi.String("www.example.com"),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("dnsRecords", certificate.DnsRecords)
+//			return nil
+//		})
+//	}
+//
+// ```
 type AcmeCertificate struct {
 	pulumi.CustomResourceState
 

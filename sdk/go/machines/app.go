@@ -12,6 +12,34 @@ import (
 )
 
 // A named group of Machines, volumes, addresses, certificates and secrets.
+//
+// ## Example Usage
+// ### An App, which others of the organization find by its name
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", &machines.AppArgs{
+//				Name: pulumi.String("shop"),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("appName", app.Name)
+//			return nil
+//		})
+//	}
+//
+// ```
 type App struct {
 	pulumi.CustomResourceState
 

@@ -15,6 +15,55 @@ import (
 // Secrets of an App, by name, written together.
 //
 // Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
+//
+// ## Example Usage
+// ### Two secrets of an App, and a Machine that starts again with them when one changes
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/config"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			cfg := config.New(ctx, "")
+//			apiKey := cfg.RequireSecret("apiKey")
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			secrets, err := machines.NewAppSecrets(ctx, "secrets", &machines.AppSecretsArgs{
+//				App: app.ID().ToIDOutput().ToStringOutput(),
+//				Values: pulumi.StringMap{
+//					"API_KEY":   apiKey,
+//					"LOG_LEVEL": pulumi.String("info"),
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			_, err = machines.NewMachine(ctx, "web", &machines.MachineArgs{
+//				App:               app.ID().ToIDOutput().ToStringOutput(),
+//				Region:            pulumi.String(machines.RegionAms),
+//				MinSecretsVersion: secrets.Version,
+//				Config: &machines.MachineConfigArgs{
+//					Image: pulumi.String("registry.example.com/shop:1.0.0"),
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			return nil
+//		})
+//	}
+//
+// ```
 type AppSecrets struct {
 	pulumi.CustomResourceState
 

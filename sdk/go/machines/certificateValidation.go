@@ -15,6 +15,46 @@ import (
 // Waits until the certificate of a hostname is valid.
 //
 // While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
+//
+// ## Example Usage
+// ### A certificate that is waited for, so that what depends on it begins with HTTPS
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			certificate, err := machines.NewAcmeCertificate(ctx, "certificate", &machines.AcmeCertificateArgs{
+//				App:      app.ID().ToIDOutput().ToStringOutput(),
+//				Hostname: pulumi.String("www.example.com"),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			valid, err := machines.NewCertificateValidation(ctx, "valid", &machines.CertificateValidationArgs{
+//				App:      app.ID().ToIDOutput().ToStringOutput(),
+//				Hostname: certificate.Hostname,
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("expiresAt", valid.ExpiresAt)
+//			return nil
+//		})
+//	}
+//
+// ```
 type CertificateValidation struct {
 	pulumi.CustomResourceState
 

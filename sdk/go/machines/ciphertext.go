@@ -15,6 +15,49 @@ import (
 // Data encrypted with a secret key.
 //
 // Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
+//
+// ## Example Usage
+// ### A text in Base64 that only the App can read, encrypted with a key that never leaves the service
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			key, err := machines.NewSecretKey(ctx, "key", &machines.SecretKeyArgs{
+//				App:  app.ID().ToIDOutput().ToStringOutput(),
+//				Name: pulumi.String("LETTERS"),
+//				Type: machines.SecretKeyTypeXaes256gcm,
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			letter, err := machines.NewCiphertext(ctx, "letter", &machines.CiphertextArgs{
+//				App:          app.ID().ToIDOutput().ToStringOutput(),
+//				Key:          key.ID().ToIDOutput().ToStringOutput(),
+//				KeyUpdatedAt: key.UpdatedAt,
+//				Plaintext:    pulumi.String("Zm9yIHlvdXIgZXllcyBvbmx5"),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("ciphertext", letter.Ciphertext)
+//			return nil
+//		})
+//	}
+//
+// ```
 type Ciphertext struct {
 	pulumi.CustomResourceState
 

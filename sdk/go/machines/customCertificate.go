@@ -15,6 +15,45 @@ import (
 // A certificate of a hostname that you bring yourself.
 //
 // It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program's chain and key.
+//
+// ## Example Usage
+// ### A certificate of your own, with its key as a secret of the configuration
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/config"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			cfg := config.New(ctx, "")
+//			fullchain := cfg.Require("fullchain")
+//			privateKey := cfg.RequireSecret("privateKey")
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			certificate, err := machines.NewCustomCertificate(ctx, "certificate", &machines.CustomCertificateArgs{
+//				App:        app.ID().ToIDOutput().ToStringOutput(),
+//				Hostname:   pulumi.String("own.example.com"),
+//				Fullchain:  pulumi.String(fullchain),
+//				PrivateKey: privateKey,
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("dnsRecords", certificate.DnsRecords)
+//			return nil
+//		})
+//	}
+//
+// ```
 type CustomCertificate struct {
 	pulumi.CustomResourceState
 

@@ -15,6 +15,42 @@ import (
 // An access token for only one App.
 //
 // The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
+//
+// ## Example Usage
+// ### A token with which a workflow deploys this App and no other, and a new one for every `month`
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			deploy, err := machines.NewDeployToken(ctx, "deploy", &machines.DeployTokenArgs{
+//				App:    app.ID().ToIDOutput().ToStringOutput(),
+//				Expiry: pulumi.String("720h"),
+//				RotationTriggers: pulumi.StringMap{
+//					"month": pulumi.String("2026-11"),
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("token", deploy.Token)
+//			return nil
+//		})
+//	}
+//
+// ```
 type DeployToken struct {
 	pulumi.CustomResourceState
 

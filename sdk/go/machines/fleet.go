@@ -15,6 +15,77 @@ import (
 // A group of Machines of an App with one configuration, and the strategy by which they get a new one.
 //
 // The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
+//
+// ## Example Usage
+// ### Three equal Machines in two regions, which get a new image one after the other
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			_, err = machines.NewFleet(ctx, "web", &machines.FleetArgs{
+//				App: app.ID().ToIDOutput().ToStringOutput(),
+//				Regions: pulumi.IntMap{
+//					"ams": pulumi.Int(2),
+//					"iad": pulumi.Int(1),
+//				},
+//				Config: &machines.MachineConfigArgs{
+//					Image: pulumi.String("registry.example.com/shop:1.0.0"),
+//					Guest: &machines.MachineGuestArgs{
+//						CpuKind:  machines.MachineGuestCpuKindShared,
+//						Cpus:     pulumi.Int(1),
+//						MemoryMb: pulumi.Int(256),
+//					},
+//					Services: machines.MachineServiceArray{
+//						&machines.MachineServiceArgs{
+//							Protocol:     machines.MachineServiceProtocolTcp,
+//							InternalPort: pulumi.Int(8080),
+//							Ports: machines.MachineServicePortArray{
+//								&machines.MachineServicePortArgs{
+//									Port: pulumi.Int(443),
+//									Handlers: machines.MachineServicePortHandlerArray{
+//										machines.MachineServicePortHandlerHttp,
+//										machines.MachineServicePortHandlerTls,
+//									},
+//								},
+//							},
+//							Checks: machines.MachineServiceCheckArray{
+//								&machines.MachineServiceCheckArgs{
+//									Type:     machines.MachineServiceCheckTypeHttp,
+//									Path:     pulumi.String("/healthz"),
+//									Interval: pulumi.String("15s"),
+//									Timeout:  pulumi.String("2s"),
+//								},
+//							},
+//						},
+//					},
+//				},
+//				Strategy: &machines.FleetStrategyArgs{
+//					Type:           machines.FleetStrategyTypeRolling,
+//					MaxUnavailable: pulumi.String("1"),
+//				},
+//				OnFailure: machines.FleetOnFailureRollback,
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			return nil
+//		})
+//	}
+//
+// ```
 type Fleet struct {
 	pulumi.CustomResourceState
 

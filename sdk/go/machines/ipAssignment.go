@@ -13,6 +13,47 @@ import (
 )
 
 // An IP address of an App, or a pair of them.
+//
+// ## Example Usage
+// ### The addresses at which an App is reached: one of its own, and one that Apps share
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			v6, err := machines.NewIpAssignment(ctx, "v6", &machines.IpAssignmentArgs{
+//				App:  app.ID().ToIDOutput().ToStringOutput(),
+//				Type: machines.IpAssignmentTypeV6,
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			v4, err := machines.NewIpAssignment(ctx, "v4", &machines.IpAssignmentArgs{
+//				App:  app.ID().ToIDOutput().ToStringOutput(),
+//				Type: machines.IpAssignmentTypeSharedV4,
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("ownAddress", v6.Ip)
+//			ctx.Export("sharedAddress", v4.Ip)
+//			return nil
+//		})
+//	}
+//
+// ```
 type IpAssignment struct {
 	pulumi.CustomResourceState
 

@@ -13,6 +13,74 @@ import (
 )
 
 // A small VM that runs a container image under a versioned configuration.
+//
+// ## Example Usage
+// ### A Machine that serves the web, with a check that each new version must pass
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			web, err := machines.NewMachine(ctx, "web", &machines.MachineArgs{
+//				App:    app.ID().ToIDOutput().ToStringOutput(),
+//				Region: pulumi.String(machines.RegionAms),
+//				Config: &machines.MachineConfigArgs{
+//					Image: pulumi.String("registry.example.com/shop:1.0.0"),
+//					Guest: &machines.MachineGuestArgs{
+//						CpuKind:  machines.MachineGuestCpuKindShared,
+//						Cpus:     pulumi.Int(1),
+//						MemoryMb: pulumi.Int(256),
+//					},
+//					Env: pulumi.StringMap{
+//						"GREETING": pulumi.String("hello"),
+//					},
+//					Services: machines.MachineServiceArray{
+//						&machines.MachineServiceArgs{
+//							Protocol:     machines.MachineServiceProtocolTcp,
+//							InternalPort: pulumi.Int(8080),
+//							Ports: machines.MachineServicePortArray{
+//								&machines.MachineServicePortArgs{
+//									Port: pulumi.Int(443),
+//									Handlers: machines.MachineServicePortHandlerArray{
+//										machines.MachineServicePortHandlerHttp,
+//										machines.MachineServicePortHandlerTls,
+//									},
+//								},
+//							},
+//							Checks: machines.MachineServiceCheckArray{
+//								&machines.MachineServiceCheckArgs{
+//									Type:     machines.MachineServiceCheckTypeHttp,
+//									Path:     pulumi.String("/healthz"),
+//									Interval: pulumi.String("15s"),
+//									Timeout:  pulumi.String("2s"),
+//								},
+//							},
+//						},
+//					},
+//				},
+//				OnUpdateFailure: machines.MachineOnUpdateFailureRollback,
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("address", web.PrivateIp)
+//			return nil
+//		})
+//	}
+//
+// ```
 type Machine struct {
 	pulumi.CustomResourceState
 

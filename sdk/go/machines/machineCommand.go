@@ -15,6 +15,56 @@ import (
 // Commands that are run in a Machine when this is created, changed and deleted.
 //
 // If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
+//
+// ## Example Usage
+// ### A command in a Machine that runs again whenever `release` changes
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			web, err := machines.NewMachine(ctx, "web", &machines.MachineArgs{
+//				App:    app.ID().ToIDOutput().ToStringOutput(),
+//				Region: pulumi.String(machines.RegionAms),
+//				Config: &machines.MachineConfigArgs{
+//					Image: pulumi.String("registry.example.com/shop:1.0.0"),
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			migration, err := machines.NewMachineCommand(ctx, "migration", &machines.MachineCommandArgs{
+//				App:     app.ID().ToIDOutput().ToStringOutput(),
+//				Machine: web.ID().ToIDOutput().ToStringOutput(),
+//				Create: pulumi.StringArray{
+//					pulumi.String("echo"),
+//					pulumi.String("the tables are new"),
+//				},
+//				Triggers: pulumi.StringMap{
+//					"release": pulumi.String("1"),
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("said", migration.Stdout)
+//			return nil
+//		})
+//	}
+//
+// ```
 type MachineCommand struct {
 	pulumi.CustomResourceState
 

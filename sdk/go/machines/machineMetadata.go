@@ -15,6 +15,51 @@ import (
 // Metadata keys on a Machine that is managed elsewhere.
 //
 // It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+//
+// ## Example Usage
+// ### Metadata of a Machine that is written without a new version of it
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			web, err := machines.NewMachine(ctx, "web", &machines.MachineArgs{
+//				App:    app.ID().ToIDOutput().ToStringOutput(),
+//				Region: pulumi.String(machines.RegionAms),
+//				Config: &machines.MachineConfigArgs{
+//					Image: pulumi.String("registry.example.com/shop:1.0.0"),
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			_, err = machines.NewMachineMetadata(ctx, "owner", &machines.MachineMetadataArgs{
+//				App:     app.ID().ToIDOutput().ToStringOutput(),
+//				Machine: web.ID().ToIDOutput().ToStringOutput(),
+//				Values: pulumi.StringMap{
+//					"team": pulumi.String("shop"),
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			return nil
+//		})
+//	}
+//
+// ```
 type MachineMetadata struct {
 	pulumi.CustomResourceState
 

@@ -15,6 +15,76 @@ import (
 // Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
 //
 // An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
+//
+// ## Example Usage
+// ### A Machine that connects to a cluster by the secret DATABASE_URL, also after a change of the password
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			cluster, err := machines.NewPostgresCluster(ctx, "cluster", &machines.PostgresClusterArgs{
+//				Region:             pulumi.String(machines.RegionFra),
+//				Plan:               pulumi.String(machines.PostgresClusterPlanBasic),
+//				DeletionProtection: pulumi.Bool(false),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			database, err := machines.NewPostgresDatabase(ctx, "database", &machines.PostgresDatabaseArgs{
+//				Cluster: cluster.ID().ToIDOutput().ToStringOutput(),
+//				Name:    pulumi.String("shop"),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			user, err := machines.NewPostgresUser(ctx, "user", &machines.PostgresUserArgs{
+//				Cluster:  cluster.ID().ToIDOutput().ToStringOutput(),
+//				Username: pulumi.String("shop"),
+//				Role:     machines.PostgresUserRoleSchemaAdmin,
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			attachment, err := machines.NewPostgresAttachment(ctx, "attachment", &machines.PostgresAttachmentArgs{
+//				Cluster:    cluster.ID().ToIDOutput().ToStringOutput(),
+//				App:        app.ID().ToIDOutput().ToStringOutput(),
+//				SecretName: pulumi.String("DATABASE_URL"),
+//				User:       user.ID().ToIDOutput().ToStringOutput(),
+//				Password:   user.Password,
+//				Database:   database.ID().ToIDOutput().ToStringOutput(),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			_, err = machines.NewMachine(ctx, "web", &machines.MachineArgs{
+//				App:               app.ID().ToIDOutput().ToStringOutput(),
+//				Region:            pulumi.String(machines.RegionFra),
+//				MinSecretsVersion: attachment.SecretsVersion,
+//				Config: &machines.MachineConfigArgs{
+//					Image: pulumi.String("registry.example.com/shop:1.0.0"),
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			return nil
+//		})
+//	}
+//
+// ```
 type PostgresAttachment struct {
 	pulumi.CustomResourceState
 

@@ -15,6 +15,44 @@ import (
 // A backup of a Postgres cluster, taken when the resource is created.
 //
 // The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
+//
+// ## Example Usage
+// ### A backup of a cluster, and another one whenever `release` changes
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			cluster, err := machines.NewPostgresCluster(ctx, "cluster", &machines.PostgresClusterArgs{
+//				Region:             pulumi.String(machines.RegionFra),
+//				Plan:               pulumi.String(machines.PostgresClusterPlanBasic),
+//				DeletionProtection: pulumi.Bool(false),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			_, err = machines.NewPostgresBackup(ctx, "backup", &machines.PostgresBackupArgs{
+//				Cluster: cluster.ID().ToIDOutput().ToStringOutput(),
+//				Triggers: pulumi.StringMap{
+//					"release": pulumi.String("1"),
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			return nil
+//		})
+//	}
+//
+// ```
 type PostgresBackup struct {
 	pulumi.CustomResourceState
 

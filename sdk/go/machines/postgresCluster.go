@@ -14,6 +14,38 @@ import (
 // A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
 //
 // No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
+//
+// ## Example Usage
+// ### A Postgres cluster that a destroy may delete
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			cluster, err := machines.NewPostgresCluster(ctx, "cluster", &machines.PostgresClusterArgs{
+//				Region:             pulumi.String(machines.RegionFra),
+//				Plan:               pulumi.String(machines.PostgresClusterPlanBasic),
+//				DiskSizeGb:         pulumi.Int(10),
+//				PgMajorVersion:     machines.PostgresClusterPgMajorVersionV17,
+//				DeletionProtection: pulumi.Bool(false),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("clusterName", cluster.Name)
+//			return nil
+//		})
+//	}
+//
+// ```
 type PostgresCluster struct {
 	pulumi.CustomResourceState
 

@@ -13,6 +13,42 @@ import (
 )
 
 // A database of a Postgres cluster.
+//
+// ## Example Usage
+// ### A database in a cluster
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			cluster, err := machines.NewPostgresCluster(ctx, "cluster", &machines.PostgresClusterArgs{
+//				Region:             pulumi.String(machines.RegionFra),
+//				Plan:               pulumi.String(machines.PostgresClusterPlanBasic),
+//				DeletionProtection: pulumi.Bool(false),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			_, err = machines.NewPostgresDatabase(ctx, "database", &machines.PostgresDatabaseArgs{
+//				Cluster: cluster.ID().ToIDOutput().ToStringOutput(),
+//				Name:    pulumi.String("shop"),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			return nil
+//		})
+//	}
+//
+// ```
 type PostgresDatabase struct {
 	pulumi.CustomResourceState
 

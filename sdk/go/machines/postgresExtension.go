@@ -13,6 +13,50 @@ import (
 )
 
 // An extension installed in a database of a Postgres cluster.
+//
+// ## Example Usage
+// ### A database with an extension that finds similar words
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			cluster, err := machines.NewPostgresCluster(ctx, "cluster", &machines.PostgresClusterArgs{
+//				Region:             pulumi.String(machines.RegionFra),
+//				Plan:               pulumi.String(machines.PostgresClusterPlanBasic),
+//				DeletionProtection: pulumi.Bool(false),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			database, err := machines.NewPostgresDatabase(ctx, "database", &machines.PostgresDatabaseArgs{
+//				Cluster: cluster.ID().ToIDOutput().ToStringOutput(),
+//				Name:    pulumi.String("shop"),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			_, err = machines.NewPostgresExtension(ctx, "search", &machines.PostgresExtensionArgs{
+//				Cluster:  cluster.ID().ToIDOutput().ToStringOutput(),
+//				Database: database.ID().ToIDOutput().ToStringOutput(),
+//				Name:     pulumi.String("pg_trgm"),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			return nil
+//		})
+//	}
+//
+// ```
 type PostgresExtension struct {
 	pulumi.CustomResourceState
 

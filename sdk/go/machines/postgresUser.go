@@ -13,6 +13,47 @@ import (
 )
 
 // A user of a Postgres cluster, with a password that the service generates.
+//
+// ## Example Usage
+// ### A user with a password that the service generates, and generates again when `date` changes
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			cluster, err := machines.NewPostgresCluster(ctx, "cluster", &machines.PostgresClusterArgs{
+//				Region:             pulumi.String(machines.RegionFra),
+//				Plan:               pulumi.String(machines.PostgresClusterPlanBasic),
+//				DeletionProtection: pulumi.Bool(false),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			user, err := machines.NewPostgresUser(ctx, "user", &machines.PostgresUserArgs{
+//				Cluster:  cluster.ID().ToIDOutput().ToStringOutput(),
+//				Username: pulumi.String("shop"),
+//				Role:     machines.PostgresUserRoleWriter,
+//				RotationTriggers: pulumi.StringMap{
+//					"date": pulumi.String("2026-11"),
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("password", user.Password)
+//			return nil
+//		})
+//	}
+//
+// ```
 type PostgresUser struct {
 	pulumi.CustomResourceState
 

@@ -14,6 +14,54 @@ import (
 // The release of a stack: an image by its digest, and the configuration that is promoted with it.
 //
 // It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` returns the record that the next stack adopts.
+//
+// ## Example Usage
+// ### The release of a stack: the fleet runs its image with its settings, and later stacks get the same ones
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			release, err := machines.NewRelease(ctx, "release", &machines.ReleaseArgs{
+//				Image: pulumi.String("registry.example.com/shop:1.0.0"),
+//				Settings: pulumi.StringMap{
+//					"LOG_FORMAT": pulumi.String("json"),
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			_, err = machines.NewFleet(ctx, "web", &machines.FleetArgs{
+//				App: app.ID().ToIDOutput().ToStringOutput(),
+//				Regions: pulumi.IntMap{
+//					"ams": pulumi.Int(1),
+//				},
+//				Config: &machines.MachineConfigArgs{
+//					Image: release.Image,
+//					Env:   release.Settings,
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("digest", release.Digest)
+//			return nil
+//		})
+//	}
+//
+// ```
 type Release struct {
 	pulumi.ResourceState
 

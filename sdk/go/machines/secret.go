@@ -15,6 +15,53 @@ import (
 // One secret of an App.
 //
 // For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
+//
+// ## Example Usage
+// ### A secret of an App, and a Machine that starts again with it when it changes
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/config"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			cfg := config.New(ctx, "")
+//			apiKey := cfg.RequireSecret("apiKey")
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			secret, err := machines.NewSecret(ctx, "secret", &machines.SecretArgs{
+//				App:   app.ID().ToIDOutput().ToStringOutput(),
+//				Name:  pulumi.String("API_KEY"),
+//				Value: apiKey,
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			_, err = machines.NewMachine(ctx, "web", &machines.MachineArgs{
+//				App:               app.ID().ToIDOutput().ToStringOutput(),
+//				Region:            pulumi.String(machines.RegionAms),
+//				MinSecretsVersion: secret.Version,
+//				Config: &machines.MachineConfigArgs{
+//					Image: pulumi.String("registry.example.com/shop:1.0.0"),
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			return nil
+//		})
+//	}
+//
+// ```
 type Secret struct {
 	pulumi.CustomResourceState
 

@@ -15,6 +15,40 @@ import (
 // A key of an App that never leaves the service and is used by name.
 //
 // An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
+//
+// ## Example Usage
+// ### A key that signs and never leaves the service, with a public part for those who check signatures
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			signing, err := machines.NewSecretKey(ctx, "signing", &machines.SecretKeyArgs{
+//				App:  app.ID().ToIDOutput().ToStringOutput(),
+//				Name: pulumi.String("SIGNING"),
+//				Type: machines.SecretKeyTypeEs256,
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("publicKey", signing.PublicKey)
+//			return nil
+//		})
+//	}
+//
+// ```
 type SecretKey struct {
 	pulumi.CustomResourceState
 

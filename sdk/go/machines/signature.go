@@ -15,6 +15,49 @@ import (
 // The signature of data by a secret key.
 //
 // It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
+//
+// ## Example Usage
+// ### The signature of a text in Base64 by a key that never leaves the service
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			key, err := machines.NewSecretKey(ctx, "key", &machines.SecretKeyArgs{
+//				App:  app.ID().ToIDOutput().ToStringOutput(),
+//				Name: pulumi.String("SIGNING"),
+//				Type: machines.SecretKeyTypeEs256,
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			agreement, err := machines.NewSignature(ctx, "agreement", &machines.SignatureArgs{
+//				App:          app.ID().ToIDOutput().ToStringOutput(),
+//				Key:          key.ID().ToIDOutput().ToStringOutput(),
+//				KeyUpdatedAt: key.UpdatedAt,
+//				Plaintext:    pulumi.String("SSBhZ3JlZQ=="),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			ctx.Export("signature", agreement.Signature)
+//			return nil
+//		})
+//	}
+//
+// ```
 type Signature struct {
 	pulumi.CustomResourceState
 

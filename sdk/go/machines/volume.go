@@ -13,6 +13,55 @@ import (
 )
 
 // Block storage that one Machine at a time can mount.
+//
+// ## Example Usage
+// ### A Machine that keeps its data on a volume of 10 GB
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			data, err := machines.NewVolume(ctx, "data", &machines.VolumeArgs{
+//				App:    app.ID().ToIDOutput().ToStringOutput(),
+//				Region: pulumi.String(machines.RegionAms),
+//				SizeGb: pulumi.Int(10),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			_, err = machines.NewMachine(ctx, "store", &machines.MachineArgs{
+//				App:    app.ID().ToIDOutput().ToStringOutput(),
+//				Region: pulumi.String(machines.RegionAms),
+//				Config: &machines.MachineConfigArgs{
+//					Image: pulumi.String("registry.example.com/shop:1.0.0"),
+//					Mounts: machines.MachineMountArray{
+//						&machines.MachineMountArgs{
+//							Volume: data.ID().ToIDOutput().ToStringOutput(),
+//							Path:   pulumi.String("/data"),
+//						},
+//					},
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			return nil
+//		})
+//	}
+//
+// ```
 type Volume struct {
 	pulumi.CustomResourceState
 

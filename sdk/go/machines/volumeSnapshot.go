@@ -15,6 +15,49 @@ import (
 // A snapshot of a Volume, taken when the resource is created.
 //
 // The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
+//
+// ## Example Usage
+// ### A snapshot of a volume, and another one whenever `release` changes
+//
+// ```go
+// package main
+//
+// import (
+//
+//	"github.com/pulumi-machines/pulumi-machines/sdk/go/machines"
+//	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+//
+// )
+//
+//	func main() {
+//		pulumi.Run(func(ctx *pulumi.Context) error {
+//			app, err := machines.NewApp(ctx, "app", nil)
+//			if err != nil {
+//				return err
+//			}
+//			data, err := machines.NewVolume(ctx, "data", &machines.VolumeArgs{
+//				App:    app.ID().ToIDOutput().ToStringOutput(),
+//				Region: pulumi.String(machines.RegionAms),
+//				SizeGb: pulumi.Int(1),
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			_, err = machines.NewVolumeSnapshot(ctx, "snapshot", &machines.VolumeSnapshotArgs{
+//				App:    app.ID().ToIDOutput().ToStringOutput(),
+//				Volume: data.ID().ToIDOutput().ToStringOutput(),
+//				Triggers: pulumi.StringMap{
+//					"release": pulumi.String("1"),
+//				},
+//			})
+//			if err != nil {
+//				return err
+//			}
+//			return nil
+//		})
+//	}
+//
+// ```
 type VolumeSnapshot struct {
 	pulumi.CustomResourceState
 

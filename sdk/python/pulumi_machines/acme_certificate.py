@@ -70,6 +70,20 @@ class AcmeCertificate(pulumi.CustomResource):
 
         It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
 
+        ## Example Usage
+        ### A certificate that the platform issues once the DNS has these records
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        certificate = machines.AcmeCertificate("certificate",
+            app=app.id,
+            hostname="www.example.com")
+        pulumi.export("dnsRecords", certificate.dns_records)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it replaces the certificate.
@@ -85,6 +99,20 @@ class AcmeCertificate(pulumi.CustomResource):
         A certificate of a hostname that the platform has issued and renews.
 
         It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
+
+        ## Example Usage
+        ### A certificate that the platform issues once the DNS has these records
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        certificate = machines.AcmeCertificate("certificate",
+            app=app.id,
+            hostname="www.example.com")
+        pulumi.export("dnsRecords", certificate.dns_records)
+        ```
 
         :param str resource_name: The name of the resource.
         :param AcmeCertificateArgs args: The arguments to use to populate this resource's properties.

@@ -105,6 +105,17 @@ class App(pulumi.CustomResource):
         """
         A named group of Machines, volumes, addresses, certificates and secrets.
 
+        ## Example Usage
+        ### An App, which others of the organization find by its name
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app", name="shop")
+        pulumi.export("appName", app.name)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.bool] force_destroy: Allows deleting the App together with the Machines and volumes that it still holds. Default: `false`.
@@ -120,6 +131,17 @@ class App(pulumi.CustomResource):
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
         A named group of Machines, volumes, addresses, certificates and secrets.
+
+        ## Example Usage
+        ### An App, which others of the organization find by its name
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app", name="shop")
+        pulumi.export("appName", app.name)
+        ```
 
         :param str resource_name: The name of the resource.
         :param AppArgs args: The arguments to use to populate this resource's properties.

@@ -104,6 +104,31 @@ class AppSecrets(pulumi.CustomResource):
 
         Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
 
+        ## Example Usage
+        ### Two secrets of an App, and a Machine that starts again with them when one changes
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        config = pulumi.Config()
+        api_key = config.require_secret("apiKey")
+        app = machines.App("app")
+        secrets = machines.AppSecrets("secrets",
+            app=app.id,
+            values={
+                "API_KEY": api_key,
+                "LOG_LEVEL": "info",
+            })
+        web = machines.Machine("web",
+            app=app.id,
+            region=machines.Region.AMS,
+            min_secrets_version=secrets.version,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+            })
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.
@@ -121,6 +146,31 @@ class AppSecrets(pulumi.CustomResource):
         Secrets of an App, by name, written together.
 
         Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
+
+        ## Example Usage
+        ### Two secrets of an App, and a Machine that starts again with them when one changes
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        config = pulumi.Config()
+        api_key = config.require_secret("apiKey")
+        app = machines.App("app")
+        secrets = machines.AppSecrets("secrets",
+            app=app.id,
+            values={
+                "API_KEY": api_key,
+                "LOG_LEVEL": "info",
+            })
+        web = machines.Machine("web",
+            app=app.id,
+            region=machines.Region.AMS,
+            min_secrets_version=secrets.version,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+            })
+        ```
 
         :param str resource_name: The name of the resource.
         :param AppSecretsArgs args: The arguments to use to populate this resource's properties.

@@ -86,6 +86,23 @@ class CertificateValidation(pulumi.CustomResource):
 
         While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
 
+        ## Example Usage
+        ### A certificate that is waited for, so that what depends on it begins with HTTPS
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        certificate = machines.AcmeCertificate("certificate",
+            app=app.id,
+            hostname="www.example.com")
+        valid = machines.CertificateValidation("valid",
+            app=app.id,
+            hostname=certificate.hostname)
+        pulumi.export("expiresAt", valid.expires_at)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it waits again.
@@ -102,6 +119,23 @@ class CertificateValidation(pulumi.CustomResource):
         Waits until the certificate of a hostname is valid.
 
         While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
+
+        ## Example Usage
+        ### A certificate that is waited for, so that what depends on it begins with HTTPS
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        certificate = machines.AcmeCertificate("certificate",
+            app=app.id,
+            hostname="www.example.com")
+        valid = machines.CertificateValidation("valid",
+            app=app.id,
+            hostname=certificate.hostname)
+        pulumi.export("expiresAt", valid.expires_at)
+        ```
 
         :param str resource_name: The name of the resource.
         :param CertificateValidationArgs args: The arguments to use to populate this resource's properties.

@@ -119,6 +119,26 @@ class Ciphertext(pulumi.CustomResource):
 
         Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
 
+        ## Example Usage
+        ### A text in Base64 that only the App can read, encrypted with a key that never leaves the service
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        key = machines.SecretKey("key",
+            app=app.id,
+            name="LETTERS",
+            type=machines.SecretKeyType.XAES256GCM)
+        letter = machines.Ciphertext("letter",
+            app=app.id,
+            key=key.id,
+            key_updated_at=key.updated_at,
+            plaintext="Zm9yIHlvdXIgZXllcyBvbmx5")
+        pulumi.export("ciphertext", letter.ciphertext)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that has the key: the `id` of an App. Changing it replaces this.
@@ -137,6 +157,26 @@ class Ciphertext(pulumi.CustomResource):
         Data encrypted with a secret key.
 
         Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
+
+        ## Example Usage
+        ### A text in Base64 that only the App can read, encrypted with a key that never leaves the service
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        key = machines.SecretKey("key",
+            app=app.id,
+            name="LETTERS",
+            type=machines.SecretKeyType.XAES256GCM)
+        letter = machines.Ciphertext("letter",
+            app=app.id,
+            key=key.id,
+            key_updated_at=key.updated_at,
+            plaintext="Zm9yIHlvdXIgZXllcyBvbmx5")
+        pulumi.export("ciphertext", letter.ciphertext)
+        ```
 
         :param str resource_name: The name of the resource.
         :param CiphertextArgs args: The arguments to use to populate this resource's properties.

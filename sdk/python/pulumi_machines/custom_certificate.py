@@ -137,6 +137,25 @@ class CustomCertificate(pulumi.CustomResource):
 
         It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program's chain and key.
 
+        ## Example Usage
+        ### A certificate of your own, with its key as a secret of the configuration
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        config = pulumi.Config()
+        fullchain = config.require("fullchain")
+        private_key = config.require_secret("privateKey")
+        app = machines.App("app")
+        certificate = machines.CustomCertificate("certificate",
+            app=app.id,
+            hostname="own.example.com",
+            fullchain=fullchain,
+            private_key=private_key)
+        pulumi.export("dnsRecords", certificate.dns_records)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it replaces the certificate.
@@ -156,6 +175,25 @@ class CustomCertificate(pulumi.CustomResource):
         A certificate of a hostname that you bring yourself.
 
         It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program's chain and key.
+
+        ## Example Usage
+        ### A certificate of your own, with its key as a secret of the configuration
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        config = pulumi.Config()
+        fullchain = config.require("fullchain")
+        private_key = config.require_secret("privateKey")
+        app = machines.App("app")
+        certificate = machines.CustomCertificate("certificate",
+            app=app.id,
+            hostname="own.example.com",
+            fullchain=fullchain,
+            private_key=private_key)
+        pulumi.export("dnsRecords", certificate.dns_records)
+        ```
 
         :param str resource_name: The name of the resource.
         :param CustomCertificateArgs args: The arguments to use to populate this resource's properties.

@@ -86,6 +86,23 @@ class DeployToken(pulumi.CustomResource):
 
         The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
 
+        ## Example Usage
+        ### A token with which a workflow deploys this App and no other, and a new one for every `month`
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        deploy = machines.DeployToken("deploy",
+            app=app.id,
+            expiry="720h",
+            rotation_triggers={
+                "month": "2026-11",
+            })
+        pulumi.export("token", deploy.token)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that the token gives access to: the `id` of an App. Changing it creates a new token.
@@ -102,6 +119,23 @@ class DeployToken(pulumi.CustomResource):
         An access token for only one App.
 
         The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
+
+        ## Example Usage
+        ### A token with which a workflow deploys this App and no other, and a new one for every `month`
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        deploy = machines.DeployToken("deploy",
+            app=app.id,
+            expiry="720h",
+            rotation_triggers={
+                "month": "2026-11",
+            })
+        pulumi.export("token", deploy.token)
+        ```
 
         :param str resource_name: The name of the resource.
         :param DeployTokenArgs args: The arguments to use to populate this resource's properties.

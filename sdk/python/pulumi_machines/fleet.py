@@ -407,6 +407,52 @@ class Fleet(pulumi.CustomResource):
 
         The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
 
+        ## Example Usage
+        ### Three equal Machines in two regions, which get a new image one after the other
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        web = machines.Fleet("web",
+            app=app.id,
+            regions={
+                "ams": 2,
+                "iad": 1,
+            },
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+                "guest": {
+                    "cpu_kind": machines.MachineGuestCpuKind.SHARED,
+                    "cpus": 1,
+                    "memory_mb": 256,
+                },
+                "services": [{
+                    "protocol": machines.MachineServiceProtocol.TCP,
+                    "internal_port": 8080,
+                    "ports": [{
+                        "port": 443,
+                        "handlers": [
+                            machines.MachineServicePortHandler.HTTP,
+                            machines.MachineServicePortHandler.TLS,
+                        ],
+                    }],
+                    "checks": [{
+                        "type": machines.MachineServiceCheckType.HTTP,
+                        "path": "/healthz",
+                        "interval": "15s",
+                        "timeout": "2s",
+                    }],
+                }],
+            },
+            strategy={
+                "type": machines.FleetStrategyType.ROLLING,
+                "max_unavailable": "1",
+            },
+            on_failure=machines.FleetOnFailure.ROLLBACK)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] adopt: Ids of existing Machines that the fleet adopts. Those that already have the configuration are not restarted. For a Machine of the program, first give its resource `retainOnDelete` and run `up`. Then remove the resource in the same change that adopts the Machine here.
@@ -441,6 +487,52 @@ class Fleet(pulumi.CustomResource):
         A group of Machines of an App with one configuration, and the strategy by which they get a new one.
 
         The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
+
+        ## Example Usage
+        ### Three equal Machines in two regions, which get a new image one after the other
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        web = machines.Fleet("web",
+            app=app.id,
+            regions={
+                "ams": 2,
+                "iad": 1,
+            },
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+                "guest": {
+                    "cpu_kind": machines.MachineGuestCpuKind.SHARED,
+                    "cpus": 1,
+                    "memory_mb": 256,
+                },
+                "services": [{
+                    "protocol": machines.MachineServiceProtocol.TCP,
+                    "internal_port": 8080,
+                    "ports": [{
+                        "port": 443,
+                        "handlers": [
+                            machines.MachineServicePortHandler.HTTP,
+                            machines.MachineServicePortHandler.TLS,
+                        ],
+                    }],
+                    "checks": [{
+                        "type": machines.MachineServiceCheckType.HTTP,
+                        "path": "/healthz",
+                        "interval": "15s",
+                        "timeout": "2s",
+                    }],
+                }],
+            },
+            strategy={
+                "type": machines.FleetStrategyType.ROLLING,
+                "max_unavailable": "1",
+            },
+            on_failure=machines.FleetOnFailure.ROLLBACK)
+        ```
 
         :param str resource_name: The name of the resource.
         :param FleetArgs args: The arguments to use to populate this resource's properties.

@@ -136,6 +136,24 @@ class IpAssignment(pulumi.CustomResource):
         """
         An IP address of an App, or a pair of them.
 
+        ## Example Usage
+        ### The addresses at which an App is reached: one of its own, and one that Apps share
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        v6 = machines.IpAssignment("v6",
+            app=app.id,
+            type=machines.IpAssignmentType.V6)
+        v4 = machines.IpAssignment("v4",
+            app=app.id,
+            type=machines.IpAssignmentType.SHARED_V4)
+        pulumi.export("ownAddress", v6.ip)
+        pulumi.export("sharedAddress", v4.ip)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App the address leads to: the `id` of an App. Changing it replaces the address.
@@ -153,6 +171,24 @@ class IpAssignment(pulumi.CustomResource):
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
         An IP address of an App, or a pair of them.
+
+        ## Example Usage
+        ### The addresses at which an App is reached: one of its own, and one that Apps share
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        v6 = machines.IpAssignment("v6",
+            app=app.id,
+            type=machines.IpAssignmentType.V6)
+        v4 = machines.IpAssignment("v4",
+            app=app.id,
+            type=machines.IpAssignmentType.SHARED_V4)
+        pulumi.export("ownAddress", v6.ip)
+        pulumi.export("sharedAddress", v4.ip)
+        ```
 
         :param str resource_name: The name of the resource.
         :param IpAssignmentArgs args: The arguments to use to populate this resource's properties.

@@ -316,6 +316,49 @@ class Machine(pulumi.CustomResource):
         """
         A small VM that runs a container image under a versioned configuration.
 
+        ## Example Usage
+        ### A Machine that serves the web, with a check that each new version must pass
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        web = machines.Machine("web",
+            app=app.id,
+            region=machines.Region.AMS,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+                "guest": {
+                    "cpu_kind": machines.MachineGuestCpuKind.SHARED,
+                    "cpus": 1,
+                    "memory_mb": 256,
+                },
+                "env": {
+                    "GREETING": "hello",
+                },
+                "services": [{
+                    "protocol": machines.MachineServiceProtocol.TCP,
+                    "internal_port": 8080,
+                    "ports": [{
+                        "port": 443,
+                        "handlers": [
+                            machines.MachineServicePortHandler.HTTP,
+                            machines.MachineServicePortHandler.TLS,
+                        ],
+                    }],
+                    "checks": [{
+                        "type": machines.MachineServiceCheckType.HTTP,
+                        "path": "/healthz",
+                        "interval": "15s",
+                        "timeout": "2s",
+                    }],
+                }],
+            },
+            on_update_failure=machines.MachineOnUpdateFailure.ROLLBACK)
+        pulumi.export("address", web.private_ip)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
@@ -343,6 +386,49 @@ class Machine(pulumi.CustomResource):
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
         A small VM that runs a container image under a versioned configuration.
+
+        ## Example Usage
+        ### A Machine that serves the web, with a check that each new version must pass
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        web = machines.Machine("web",
+            app=app.id,
+            region=machines.Region.AMS,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+                "guest": {
+                    "cpu_kind": machines.MachineGuestCpuKind.SHARED,
+                    "cpus": 1,
+                    "memory_mb": 256,
+                },
+                "env": {
+                    "GREETING": "hello",
+                },
+                "services": [{
+                    "protocol": machines.MachineServiceProtocol.TCP,
+                    "internal_port": 8080,
+                    "ports": [{
+                        "port": 443,
+                        "handlers": [
+                            machines.MachineServicePortHandler.HTTP,
+                            machines.MachineServicePortHandler.TLS,
+                        ],
+                    }],
+                    "checks": [{
+                        "type": machines.MachineServiceCheckType.HTTP,
+                        "path": "/healthz",
+                        "interval": "15s",
+                        "timeout": "2s",
+                    }],
+                }],
+            },
+            on_update_failure=machines.MachineOnUpdateFailure.ROLLBACK)
+        pulumi.export("address", web.private_ip)
+        ```
 
         :param str resource_name: The name of the resource.
         :param MachineArgs args: The arguments to use to populate this resource's properties.

@@ -188,6 +188,33 @@ class MachineCommand(pulumi.CustomResource):
 
         If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
 
+        ## Example Usage
+        ### A command in a Machine that runs again whenever `release` changes
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        web = machines.Machine("web",
+            app=app.id,
+            region=machines.Region.AMS,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+            })
+        migration = machines.MachineCommand("migration",
+            app=app.id,
+            machine=web.id,
+            create=[
+                "echo",
+                "the tables are new",
+            ],
+            triggers={
+                "release": "1",
+            })
+        pulumi.export("said", migration.stdout)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App of the Machine: the `id` of an App. Changing it replaces the MachineCommand.
@@ -210,6 +237,33 @@ class MachineCommand(pulumi.CustomResource):
         Commands that are run in a Machine when this is created, changed and deleted.
 
         If a command's exit code is not 0, the operation fails with the end of the command's output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
+
+        ## Example Usage
+        ### A command in a Machine that runs again whenever `release` changes
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        web = machines.Machine("web",
+            app=app.id,
+            region=machines.Region.AMS,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+            })
+        migration = machines.MachineCommand("migration",
+            app=app.id,
+            machine=web.id,
+            create=[
+                "echo",
+                "the tables are new",
+            ],
+            triggers={
+                "release": "1",
+            })
+        pulumi.export("said", migration.stdout)
+        ```
 
         :param str resource_name: The name of the resource.
         :param MachineCommandArgs args: The arguments to use to populate this resource's properties.

@@ -104,6 +104,28 @@ class MachineMetadata(pulumi.CustomResource):
 
         It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
 
+        ## Example Usage
+        ### Metadata of a Machine that is written without a new version of it
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        web = machines.Machine("web",
+            app=app.id,
+            region=machines.Region.AMS,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+            })
+        owner = machines.MachineMetadata("owner",
+            app=app.id,
+            machine=web.id,
+            values={
+                "team": "shop",
+            })
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.bool] adopt: Whether to overwrite a key that the Machine already has with another value. Otherwise such a key is refused. Default: `false`.
@@ -121,6 +143,28 @@ class MachineMetadata(pulumi.CustomResource):
         Metadata keys on a Machine that is managed elsewhere.
 
         It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
+
+        ## Example Usage
+        ### Metadata of a Machine that is written without a new version of it
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        web = machines.Machine("web",
+            app=app.id,
+            region=machines.Region.AMS,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+            })
+        owner = machines.MachineMetadata("owner",
+            app=app.id,
+            machine=web.id,
+            values={
+                "team": "shop",
+            })
+        ```
 
         :param str resource_name: The name of the resource.
         :param MachineMetadataArgs args: The arguments to use to populate this resource's properties.

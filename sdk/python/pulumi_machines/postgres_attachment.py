@@ -154,6 +154,41 @@ class PostgresAttachment(pulumi.CustomResource):
 
         An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
 
+        ## Example Usage
+        ### A Machine that connects to a cluster by the secret DATABASE_URL, also after a change of the password
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        cluster = machines.PostgresCluster("cluster",
+            region=machines.Region.FRA,
+            plan=machines.PostgresClusterPlan.BASIC,
+            deletion_protection=False)
+        database = machines.PostgresDatabase("database",
+            cluster=cluster.id,
+            name="shop")
+        user = machines.PostgresUser("user",
+            cluster=cluster.id,
+            username="shop",
+            role=machines.PostgresUserRole.SCHEMA_ADMIN)
+        app = machines.App("app")
+        attachment = machines.PostgresAttachment("attachment",
+            cluster=cluster.id,
+            app=app.id,
+            secret_name="DATABASE_URL",
+            user=user.id,
+            password=user.password,
+            database=database.id)
+        web = machines.Machine("web",
+            app=app.id,
+            region=machines.Region.FRA,
+            min_secrets_version=attachment.secrets_version,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+            })
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App to attach it to: the `id` of an App. Changing it replaces the attachment.
@@ -174,6 +209,41 @@ class PostgresAttachment(pulumi.CustomResource):
         Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
 
         An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
+
+        ## Example Usage
+        ### A Machine that connects to a cluster by the secret DATABASE_URL, also after a change of the password
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        cluster = machines.PostgresCluster("cluster",
+            region=machines.Region.FRA,
+            plan=machines.PostgresClusterPlan.BASIC,
+            deletion_protection=False)
+        database = machines.PostgresDatabase("database",
+            cluster=cluster.id,
+            name="shop")
+        user = machines.PostgresUser("user",
+            cluster=cluster.id,
+            username="shop",
+            role=machines.PostgresUserRole.SCHEMA_ADMIN)
+        app = machines.App("app")
+        attachment = machines.PostgresAttachment("attachment",
+            cluster=cluster.id,
+            app=app.id,
+            secret_name="DATABASE_URL",
+            user=user.id,
+            password=user.password,
+            database=database.id)
+        web = machines.Machine("web",
+            app=app.id,
+            region=machines.Region.FRA,
+            min_secrets_version=attachment.secrets_version,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+            })
+        ```
 
         :param str resource_name: The name of the resource.
         :param PostgresAttachmentArgs args: The arguments to use to populate this resource's properties.

@@ -90,6 +90,24 @@ class PostgresBackup(pulumi.CustomResource):
 
         The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
 
+        ## Example Usage
+        ### A backup of a cluster, and another one whenever `release` changes
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        cluster = machines.PostgresCluster("cluster",
+            region=machines.Region.FRA,
+            plan=machines.PostgresClusterPlan.BASIC,
+            deletion_protection=False)
+        backup = machines.PostgresBackup("backup",
+            cluster=cluster.id,
+            triggers={
+                "release": "1",
+            })
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] cluster: Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
@@ -106,6 +124,24 @@ class PostgresBackup(pulumi.CustomResource):
         A backup of a Postgres cluster, taken when the resource is created.
 
         The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
+
+        ## Example Usage
+        ### A backup of a cluster, and another one whenever `release` changes
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        cluster = machines.PostgresCluster("cluster",
+            region=machines.Region.FRA,
+            plan=machines.PostgresClusterPlan.BASIC,
+            deletion_protection=False)
+        backup = machines.PostgresBackup("backup",
+            cluster=cluster.id,
+            triggers={
+                "release": "1",
+            })
+        ```
 
         :param str resource_name: The name of the resource.
         :param PostgresBackupArgs args: The arguments to use to populate this resource's properties.

@@ -229,6 +229,22 @@ class PostgresCluster(pulumi.CustomResource):
 
         No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
 
+        ## Example Usage
+        ### A Postgres cluster that a destroy may delete
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        cluster = machines.PostgresCluster("cluster",
+            region=machines.Region.FRA,
+            plan=machines.PostgresClusterPlan.BASIC,
+            disk_size_gb=10,
+            pg_major_version=machines.PostgresClusterPgMajorVersion.V17,
+            deletion_protection=False)
+        pulumi.export("clusterName", cluster.name)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.bool] deletion_protection: Prevents the cluster from being deleted or replaced. To do either, set this to false first. Default: `true`.
@@ -253,6 +269,22 @@ class PostgresCluster(pulumi.CustomResource):
         A managed Postgres cluster: empty, restored from a backup, or a copy of another one.
 
         No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
+
+        ## Example Usage
+        ### A Postgres cluster that a destroy may delete
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        cluster = machines.PostgresCluster("cluster",
+            region=machines.Region.FRA,
+            plan=machines.PostgresClusterPlan.BASIC,
+            disk_size_gb=10,
+            pg_major_version=machines.PostgresClusterPgMajorVersion.V17,
+            deletion_protection=False)
+        pulumi.export("clusterName", cluster.name)
+        ```
 
         :param str resource_name: The name of the resource.
         :param PostgresClusterArgs args: The arguments to use to populate this resource's properties.

@@ -86,6 +86,22 @@ class PostgresDatabase(pulumi.CustomResource):
         """
         A database of a Postgres cluster.
 
+        ## Example Usage
+        ### A database in a cluster
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        cluster = machines.PostgresCluster("cluster",
+            region=machines.Region.FRA,
+            plan=machines.PostgresClusterPlan.BASIC,
+            deletion_protection=False)
+        database = machines.PostgresDatabase("database",
+            cluster=cluster.id,
+            name="shop")
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.bool] allow_data_loss: Allows a change that replaces the database and destroys its data. Default: `false`.
@@ -100,6 +116,22 @@ class PostgresDatabase(pulumi.CustomResource):
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
         A database of a Postgres cluster.
+
+        ## Example Usage
+        ### A database in a cluster
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        cluster = machines.PostgresCluster("cluster",
+            region=machines.Region.FRA,
+            plan=machines.PostgresClusterPlan.BASIC,
+            deletion_protection=False)
+        database = machines.PostgresDatabase("database",
+            cluster=cluster.id,
+            name="shop")
+        ```
 
         :param str resource_name: The name of the resource.
         :param PostgresDatabaseArgs args: The arguments to use to populate this resource's properties.

@@ -140,6 +140,26 @@ class PostgresExtension(pulumi.CustomResource):
         """
         An extension installed in a database of a Postgres cluster.
 
+        ## Example Usage
+        ### A database with an extension that finds similar words
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        cluster = machines.PostgresCluster("cluster",
+            region=machines.Region.FRA,
+            plan=machines.PostgresClusterPlan.BASIC,
+            deletion_protection=False)
+        database = machines.PostgresDatabase("database",
+            cluster=cluster.id,
+            name="shop")
+        search = machines.PostgresExtension("search",
+            cluster=cluster.id,
+            database=database.id,
+            name="pg_trgm")
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] cluster: Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
@@ -157,6 +177,26 @@ class PostgresExtension(pulumi.CustomResource):
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
         An extension installed in a database of a Postgres cluster.
+
+        ## Example Usage
+        ### A database with an extension that finds similar words
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        cluster = machines.PostgresCluster("cluster",
+            region=machines.Region.FRA,
+            plan=machines.PostgresClusterPlan.BASIC,
+            deletion_protection=False)
+        database = machines.PostgresDatabase("database",
+            cluster=cluster.id,
+            name="shop")
+        search = machines.PostgresExtension("search",
+            cluster=cluster.id,
+            database=database.id,
+            name="pg_trgm")
+        ```
 
         :param str resource_name: The name of the resource.
         :param PostgresExtensionArgs args: The arguments to use to populate this resource's properties.

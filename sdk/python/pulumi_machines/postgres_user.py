@@ -120,6 +120,27 @@ class PostgresUser(pulumi.CustomResource):
         """
         A user of a Postgres cluster, with a password that the service generates.
 
+        ## Example Usage
+        ### A user with a password that the service generates, and generates again when `date` changes
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        cluster = machines.PostgresCluster("cluster",
+            region=machines.Region.FRA,
+            plan=machines.PostgresClusterPlan.BASIC,
+            deletion_protection=False)
+        user = machines.PostgresUser("user",
+            cluster=cluster.id,
+            username="shop",
+            role=machines.PostgresUserRole.WRITER,
+            rotation_triggers={
+                "date": "2026-11",
+            })
+        pulumi.export("password", user.password)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] cluster: Cluster the user is in: the `id` of a PostgresCluster. Changing it replaces the user.
@@ -136,6 +157,27 @@ class PostgresUser(pulumi.CustomResource):
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
         A user of a Postgres cluster, with a password that the service generates.
+
+        ## Example Usage
+        ### A user with a password that the service generates, and generates again when `date` changes
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        cluster = machines.PostgresCluster("cluster",
+            region=machines.Region.FRA,
+            plan=machines.PostgresClusterPlan.BASIC,
+            deletion_protection=False)
+        user = machines.PostgresUser("user",
+            cluster=cluster.id,
+            username="shop",
+            role=machines.PostgresUserRole.WRITER,
+            rotation_triggers={
+                "date": "2026-11",
+            })
+        pulumi.export("password", user.password)
+        ```
 
         :param str resource_name: The name of the resource.
         :param PostgresUserArgs args: The arguments to use to populate this resource's properties.

@@ -125,6 +125,31 @@ class Release(pulumi.ComponentResource):
 
         It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` returns the record that the next stack adopts.
 
+        ## Example Usage
+        ### The release of a stack: the fleet runs its image with its settings, and later stacks get the same ones
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        release = machines.Release("release",
+            image="registry.example.com/shop:1.0.0",
+            settings={
+                "LOG_FORMAT": "json",
+            })
+        app = machines.App("app")
+        web = machines.Fleet("web",
+            app=app.id,
+            regions={
+                "ams": 1,
+            },
+            config={
+                "image": release.image,
+                "env": release.settings,
+            })
+        pulumi.export("digest", release.digest)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param Any from_: Release of the previous stack: its output with the result of `runBy`, read by a stack reference. All its Machines must be started there on its digest, and pass their checks. Otherwise the preview already refuses it, with the reason.
@@ -143,6 +168,31 @@ class Release(pulumi.ComponentResource):
         The release of a stack: an image by its digest, and the configuration that is promoted with it.
 
         It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` returns the record that the next stack adopts.
+
+        ## Example Usage
+        ### The release of a stack: the fleet runs its image with its settings, and later stacks get the same ones
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        release = machines.Release("release",
+            image="registry.example.com/shop:1.0.0",
+            settings={
+                "LOG_FORMAT": "json",
+            })
+        app = machines.App("app")
+        web = machines.Fleet("web",
+            app=app.id,
+            regions={
+                "ams": 1,
+            },
+            config={
+                "image": release.image,
+                "env": release.settings,
+            })
+        pulumi.export("digest", release.digest)
+        ```
 
         :param str resource_name: The name of the resource.
         :param ReleaseArgs args: The arguments to use to populate this resource's properties.

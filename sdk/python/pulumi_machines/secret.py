@@ -120,6 +120,29 @@ class Secret(pulumi.CustomResource):
 
         For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
 
+        ## Example Usage
+        ### A secret of an App, and a Machine that starts again with it when it changes
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        config = pulumi.Config()
+        api_key = config.require_secret("apiKey")
+        app = machines.App("app")
+        secret = machines.Secret("secret",
+            app=app.id,
+            name="API_KEY",
+            value=api_key)
+        web = machines.Machine("web",
+            app=app.id,
+            region=machines.Region.AMS,
+            min_secrets_version=secret.version,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+            })
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that gets the secret: the `id` of an App. Changing it replaces the secret.
@@ -138,6 +161,29 @@ class Secret(pulumi.CustomResource):
         One secret of an App.
 
         For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
+
+        ## Example Usage
+        ### A secret of an App, and a Machine that starts again with it when it changes
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        config = pulumi.Config()
+        api_key = config.require_secret("apiKey")
+        app = machines.App("app")
+        secret = machines.Secret("secret",
+            app=app.id,
+            name="API_KEY",
+            value=api_key)
+        web = machines.Machine("web",
+            app=app.id,
+            region=machines.Region.AMS,
+            min_secrets_version=secret.version,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+            })
+        ```
 
         :param str resource_name: The name of the resource.
         :param SecretArgs args: The arguments to use to populate this resource's properties.

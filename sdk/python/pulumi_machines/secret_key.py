@@ -122,6 +122,21 @@ class SecretKey(pulumi.CustomResource):
 
         An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
 
+        ## Example Usage
+        ### A key that signs and never leaves the service, with a public part for those who check signatures
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        signing = machines.SecretKey("signing",
+            app=app.id,
+            name="SIGNING",
+            type=machines.SecretKeyType.ES256)
+        pulumi.export("publicKey", signing.public_key)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.bool] allow_data_loss: Allows a change that replaces the key. All data that was encrypted or signed with it becomes unusable. Default: `false`.
@@ -140,6 +155,21 @@ class SecretKey(pulumi.CustomResource):
         A key of an App that never leaves the service and is used by name.
 
         An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
+
+        ## Example Usage
+        ### A key that signs and never leaves the service, with a public part for those who check signatures
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        signing = machines.SecretKey("signing",
+            app=app.id,
+            name="SIGNING",
+            type=machines.SecretKeyType.ES256)
+        pulumi.export("publicKey", signing.public_key)
+        ```
 
         :param str resource_name: The name of the resource.
         :param SecretKeyArgs args: The arguments to use to populate this resource's properties.

@@ -102,6 +102,26 @@ class Signature(pulumi.CustomResource):
 
         It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
 
+        ## Example Usage
+        ### The signature of a text in Base64 by a key that never leaves the service
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        key = machines.SecretKey("key",
+            app=app.id,
+            name="SIGNING",
+            type=machines.SecretKeyType.ES256)
+        agreement = machines.Signature("agreement",
+            app=app.id,
+            key=key.id,
+            key_updated_at=key.updated_at,
+            plaintext="SSBhZ3JlZQ==")
+        pulumi.export("signature", agreement.signature)
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that has the key: the `id` of an App. Changing it replaces this.
@@ -119,6 +139,26 @@ class Signature(pulumi.CustomResource):
         The signature of data by a secret key.
 
         It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
+
+        ## Example Usage
+        ### The signature of a text in Base64 by a key that never leaves the service
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        key = machines.SecretKey("key",
+            app=app.id,
+            name="SIGNING",
+            type=machines.SecretKeyType.ES256)
+        agreement = machines.Signature("agreement",
+            app=app.id,
+            key=key.id,
+            key_updated_at=key.updated_at,
+            plaintext="SSBhZ3JlZQ==")
+        pulumi.export("signature", agreement.signature)
+        ```
 
         :param str resource_name: The name of the resource.
         :param SignatureArgs args: The arguments to use to populate this resource's properties.

@@ -346,6 +346,30 @@ class Volume(pulumi.CustomResource):
         """
         Block storage that one Machine at a time can mount.
 
+        ## Example Usage
+        ### A Machine that keeps its data on a volume of 10 GB
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        data = machines.Volume("data",
+            app=app.id,
+            region=machines.Region.AMS,
+            size_gb=10)
+        store = machines.Machine("store",
+            app=app.id,
+            region=machines.Region.AMS,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+                "mounts": [{
+                    "volume": data.id,
+                    "path": "/data",
+                }],
+            })
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.bool] allow_data_loss: Allows a change that replaces the volume and destroys its data. Default: `false`.
@@ -374,6 +398,30 @@ class Volume(pulumi.CustomResource):
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
         Block storage that one Machine at a time can mount.
+
+        ## Example Usage
+        ### A Machine that keeps its data on a volume of 10 GB
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        data = machines.Volume("data",
+            app=app.id,
+            region=machines.Region.AMS,
+            size_gb=10)
+        store = machines.Machine("store",
+            app=app.id,
+            region=machines.Region.AMS,
+            config={
+                "image": "registry.example.com/shop:1.0.0",
+                "mounts": [{
+                    "volume": data.id,
+                    "path": "/data",
+                }],
+            })
+        ```
 
         :param str resource_name: The name of the resource.
         :param VolumeArgs args: The arguments to use to populate this resource's properties.

@@ -86,6 +86,26 @@ class VolumeSnapshot(pulumi.CustomResource):
 
         The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
 
+        ## Example Usage
+        ### A snapshot of a volume, and another one whenever `release` changes
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        data = machines.Volume("data",
+            app=app.id,
+            region=machines.Region.AMS,
+            size_gb=1)
+        snapshot = machines.VolumeSnapshot("snapshot",
+            app=app.id,
+            volume=data.id,
+            triggers={
+                "release": "1",
+            })
+        ```
+
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App of the volume: the `id` of an App. Changing it takes a new snapshot.
@@ -102,6 +122,26 @@ class VolumeSnapshot(pulumi.CustomResource):
         A snapshot of a Volume, taken when the resource is created.
 
         The service has no operation that deletes a snapshot. It expires after the volume's `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
+
+        ## Example Usage
+        ### A snapshot of a volume, and another one whenever `release` changes
+
+        ```python
+        import pulumi
+        import pulumi_machines as machines
+
+        app = machines.App("app")
+        data = machines.Volume("data",
+            app=app.id,
+            region=machines.Region.AMS,
+            size_gb=1)
+        snapshot = machines.VolumeSnapshot("snapshot",
+            app=app.id,
+            volume=data.id,
+            triggers={
+                "release": "1",
+            })
+        ```
 
         :param str resource_name: The name of the resource.
         :param VolumeSnapshotArgs args: The arguments to use to populate this resource's properties.

@@ -22,6 +22,38 @@ import javax.annotation.Nullable;
  * 
  * It is issued once the DNS has the records of `dnsRecords`. Creating it does not wait for that; a CertificateValidation does. If the hostname also has a CustomCertificate, that one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, the TXT record of `dnsRecords` transfers it.
  * 
+ * ## Example Usage
+ * ### A certificate that the platform issues once the DNS has these records
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.AcmeCertificate;
+ * import io.github.pulumimachines.machines.AcmeCertificateArgs;
+ * import io.github.pulumimachines.machines.App;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app");
+ * 
+ *         var certificate = new AcmeCertificate("certificate", AcmeCertificateArgs.builder()
+ *             .app(app.id())
+ *             .hostname("www.example.com")
+ *             .build());
+ * 
+ *         ctx.export("dnsRecords", certificate.dnsRecords());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:AcmeCertificate")
 public class AcmeCertificate extends com.pulumi.resources.CustomResource {

@@ -19,6 +19,34 @@ import javax.annotation.Nullable;
 /**
  * A named group of Machines, volumes, addresses, certificates and secrets.
  * 
+ * ## Example Usage
+ * ### An App, which others of the organization find by its name
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.AppArgs;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app", AppArgs.builder()
+ *             .name("shop")
+ *             .build());
+ * 
+ *         ctx.export("appName", app.name());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:App")
 public class App extends com.pulumi.resources.CustomResource {

@@ -22,6 +22,57 @@ import javax.annotation.Nullable;
  * 
  * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. The service never returns values. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. An existing secret of a listed name is overwritten, with a warning. A name that is no longer listed is unset. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored. An import knows only the App: the next up writes all values.
  * 
+ * ## Example Usage
+ * ### Two secrets of an App, and a Machine that starts again with them when one changes
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import com.pulumi.core.Either;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.AppSecrets;
+ * import io.github.pulumimachines.machines.AppSecretsArgs;
+ * import io.github.pulumimachines.machines.Machine;
+ * import io.github.pulumimachines.machines.MachineArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineConfigArgs;
+ * import java.util.List;
+ * import java.util.Map;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         final var config = ctx.config();
+ *         final var apiKey = config.require("apiKey");
+ *         var app = new App("app");
+ * 
+ *         var secrets = new AppSecrets("secrets", AppSecretsArgs.builder()
+ *             .app(app.id())
+ *             .values(Map.ofEntries(
+ *                 Map.entry("API_KEY", apiKey),
+ *                 Map.entry("LOG_LEVEL", "info")
+ *             ))
+ *             .build());
+ * 
+ *         var web = new Machine("web", MachineArgs.builder()
+ *             .app(app.id())
+ *             .region("ams")
+ *             .minSecretsVersion(secrets.version().applyValue(Either::<Integer, List<Integer>>ofLeft))
+ *             .config(MachineConfigArgs.builder()
+ *                 .image("registry.example.com/shop:1.0.0")
+ *                 .build())
+ *             .build());
+ * 
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:AppSecrets")
 public class AppSecrets extends com.pulumi.resources.CustomResource {

@@ -21,6 +21,45 @@ import javax.annotation.Nullable;
  * 
  * While it is created, the service checks the DNS at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes, or as long as `customTimeouts` says. When a refresh finds the hostname no longer active, the validation counts as deleted, and the next up waits again.
  * 
+ * ## Example Usage
+ * ### A certificate that is waited for, so that what depends on it begins with HTTPS
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.AcmeCertificate;
+ * import io.github.pulumimachines.machines.AcmeCertificateArgs;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.CertificateValidation;
+ * import io.github.pulumimachines.machines.CertificateValidationArgs;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app");
+ * 
+ *         var certificate = new AcmeCertificate("certificate", AcmeCertificateArgs.builder()
+ *             .app(app.id())
+ *             .hostname("www.example.com")
+ *             .build());
+ * 
+ *         var valid = new CertificateValidation("valid", CertificateValidationArgs.builder()
+ *             .app(app.id())
+ *             .hostname(certificate.hostname())
+ *             .build());
+ * 
+ *         ctx.export("expiresAt", valid.expiresAt());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:CertificateValidation")
 public class CertificateValidation extends com.pulumi.resources.CustomResource {

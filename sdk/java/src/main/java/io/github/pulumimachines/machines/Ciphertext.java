@@ -20,6 +20,48 @@ import javax.annotation.Nullable;
  * 
  * Encrypting the same data twice gives different ciphertexts, so this one is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
  * 
+ * ## Example Usage
+ * ### A text in Base64 that only the App can read, encrypted with a key that never leaves the service
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.Ciphertext;
+ * import io.github.pulumimachines.machines.CiphertextArgs;
+ * import io.github.pulumimachines.machines.SecretKey;
+ * import io.github.pulumimachines.machines.SecretKeyArgs;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app");
+ * 
+ *         var key = new SecretKey("key", SecretKeyArgs.builder()
+ *             .app(app.id())
+ *             .name("LETTERS")
+ *             .type("xaes256gcm")
+ *             .build());
+ * 
+ *         var letter = new Ciphertext("letter", CiphertextArgs.builder()
+ *             .app(app.id())
+ *             .key(key.id())
+ *             .keyUpdatedAt(key.updatedAt())
+ *             .plaintext("Zm9yIHlvdXIgZXllcyBvbmx5")
+ *             .build());
+ * 
+ *         ctx.export("ciphertext", letter.ciphertext());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:Ciphertext")
 public class Ciphertext extends com.pulumi.resources.CustomResource {

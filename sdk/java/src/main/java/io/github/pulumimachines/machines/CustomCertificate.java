@@ -23,6 +23,43 @@ import javax.annotation.Nullable;
  * 
  * It is used once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname. A CertificateValidation waits for that. If the hostname also has an AcmeCertificate, the custom one is used. The hostname is removed with its last certificate. A hostname belongs to one App at a time. If another App of the organization has it, remove it there first. If another organization has it, that TXT record transfers it. The service never returns the private key: after an import, the next up uploads the program&#39;s chain and key.
  * 
+ * ## Example Usage
+ * ### A certificate of your own, with its key as a secret of the configuration
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.CustomCertificate;
+ * import io.github.pulumimachines.machines.CustomCertificateArgs;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         final var config = ctx.config();
+ *         final var fullchain = config.require("fullchain");
+ *         final var privateKey = config.require("privateKey");
+ *         var app = new App("app");
+ * 
+ *         var certificate = new CustomCertificate("certificate", CustomCertificateArgs.builder()
+ *             .app(app.id())
+ *             .hostname("own.example.com")
+ *             .fullchain(fullchain)
+ *             .privateKey(privateKey)
+ *             .build());
+ * 
+ *         ctx.export("dnsRecords", certificate.dnsRecords());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:CustomCertificate")
 public class CustomCertificate extends com.pulumi.resources.CustomResource {

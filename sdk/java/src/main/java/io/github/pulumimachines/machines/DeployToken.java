@@ -21,6 +21,40 @@ import javax.annotation.Nullable;
  * 
  * The service has no operation that shows, lists or revokes a token. Changing an input creates a new token. The old one works until it expires, even if its resource is deleted, so choose a short `expiry`. After `expiresAt`, a refresh reports the token as deleted, and the next up creates a new one. Only a refresh (`pulumi up --refresh`) notices the expiry.
  * 
+ * ## Example Usage
+ * ### A token with which a workflow deploys this App and no other, and a new one for every `month`
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.DeployToken;
+ * import io.github.pulumimachines.machines.DeployTokenArgs;
+ * import java.util.Map;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app");
+ * 
+ *         var deploy = new DeployToken("deploy", DeployTokenArgs.builder()
+ *             .app(app.id())
+ *             .expiry("720h")
+ *             .rotationTriggers(Map.of("month", "2026-11"))
+ *             .build());
+ * 
+ *         ctx.export("token", deploy.token());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:DeployToken")
 public class DeployToken extends com.pulumi.resources.CustomResource {

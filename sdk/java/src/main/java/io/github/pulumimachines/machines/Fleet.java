@@ -27,6 +27,76 @@ import javax.annotation.Nullable;
  * 
  * The fleet has the wanted number of Machines in each region. A change of the configuration is rolled out by its strategy: only some of the Machines are interrupted at a time, and a configuration that fails does not reach the others. The next update continues an interrupted rollout.
  * 
+ * ## Example Usage
+ * ### Three equal Machines in two regions, which get a new image one after the other
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.Fleet;
+ * import io.github.pulumimachines.machines.FleetArgs;
+ * import io.github.pulumimachines.machines.inputs.FleetStrategyArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineConfigArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineGuestArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineServiceArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineServiceCheckArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineServicePortArgs;
+ * import java.util.Map;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app");
+ * 
+ *         var web = new Fleet("web", FleetArgs.builder()
+ *             .app(app.id())
+ *             .regions(Map.ofEntries(
+ *                 Map.entry("ams", 2),
+ *                 Map.entry("iad", 1)
+ *             ))
+ *             .config(MachineConfigArgs.builder()
+ *                 .image("registry.example.com/shop:1.0.0")
+ *                 .guest(MachineGuestArgs.builder()
+ *                     .cpuKind("shared")
+ *                     .cpus(1)
+ *                     .memoryMb(256)
+ *                     .build())
+ *                 .services(MachineServiceArgs.builder()
+ *                     .protocol("tcp")
+ *                     .internalPort(8080)
+ *                     .ports(MachineServicePortArgs.builder()
+ *                         .port(443)
+ *                         .handlers(
+ *                             "http",
+ *                             "tls")
+ *                         .build())
+ *                     .checks(MachineServiceCheckArgs.builder()
+ *                         .type("http")
+ *                         .path("/healthz")
+ *                         .interval("15s")
+ *                         .timeout("2s")
+ *                         .build())
+ *                     .build())
+ *                 .build())
+ *             .strategy(FleetStrategyArgs.builder()
+ *                 .type("rolling")
+ *                 .maxUnavailable("1")
+ *                 .build())
+ *             .onFailure("rollback")
+ *             .build());
+ * 
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:Fleet")
 public class Fleet extends com.pulumi.resources.CustomResource {

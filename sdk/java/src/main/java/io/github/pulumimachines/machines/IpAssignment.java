@@ -19,6 +19,44 @@ import javax.annotation.Nullable;
 /**
  * An IP address of an App, or a pair of them.
  * 
+ * ## Example Usage
+ * ### The addresses at which an App is reached: one of its own, and one that Apps share
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.IpAssignment;
+ * import io.github.pulumimachines.machines.IpAssignmentArgs;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app");
+ * 
+ *         var v6 = new IpAssignment("v6", IpAssignmentArgs.builder()
+ *             .app(app.id())
+ *             .type("v6")
+ *             .build());
+ * 
+ *         var v4 = new IpAssignment("v4", IpAssignmentArgs.builder()
+ *             .app(app.id())
+ *             .type("shared_v4")
+ *             .build());
+ * 
+ *         ctx.export("ownAddress", v6.ip());
+ *         ctx.export("sharedAddress", v4.ip());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:IpAssignment")
 public class IpAssignment extends com.pulumi.resources.CustomResource {

@@ -24,6 +24,70 @@ import javax.annotation.Nullable;
 /**
  * A small VM that runs a container image under a versioned configuration.
  * 
+ * ## Example Usage
+ * ### A Machine that serves the web, with a check that each new version must pass
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.Machine;
+ * import io.github.pulumimachines.machines.MachineArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineConfigArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineGuestArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineServiceArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineServiceCheckArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineServicePortArgs;
+ * import java.util.Map;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app");
+ * 
+ *         var web = new Machine("web", MachineArgs.builder()
+ *             .app(app.id())
+ *             .region("ams")
+ *             .config(MachineConfigArgs.builder()
+ *                 .image("registry.example.com/shop:1.0.0")
+ *                 .guest(MachineGuestArgs.builder()
+ *                     .cpuKind("shared")
+ *                     .cpus(1)
+ *                     .memoryMb(256)
+ *                     .build())
+ *                 .env(Map.of("GREETING", "hello"))
+ *                 .services(MachineServiceArgs.builder()
+ *                     .protocol("tcp")
+ *                     .internalPort(8080)
+ *                     .ports(MachineServicePortArgs.builder()
+ *                         .port(443)
+ *                         .handlers(
+ *                             "http",
+ *                             "tls")
+ *                         .build())
+ *                     .checks(MachineServiceCheckArgs.builder()
+ *                         .type("http")
+ *                         .path("/healthz")
+ *                         .interval("15s")
+ *                         .timeout("2s")
+ *                         .build())
+ *                     .build())
+ *                 .build())
+ *             .onUpdateFailure("rollback")
+ *             .build());
+ * 
+ *         ctx.export("address", web.privateIp());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:Machine")
 public class Machine extends com.pulumi.resources.CustomResource {

@@ -22,6 +22,54 @@ import javax.annotation.Nullable;
  * 
  * If a command&#39;s exit code is not 0, the operation fails with the end of the command&#39;s output. A command whose answer is lost is not repeated automatically. This resource cannot be imported.
  * 
+ * ## Example Usage
+ * ### A command in a Machine that runs again whenever `release` changes
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.Machine;
+ * import io.github.pulumimachines.machines.MachineArgs;
+ * import io.github.pulumimachines.machines.MachineCommand;
+ * import io.github.pulumimachines.machines.MachineCommandArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineConfigArgs;
+ * import java.util.Map;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app");
+ * 
+ *         var web = new Machine("web", MachineArgs.builder()
+ *             .app(app.id())
+ *             .region("ams")
+ *             .config(MachineConfigArgs.builder()
+ *                 .image("registry.example.com/shop:1.0.0")
+ *                 .build())
+ *             .build());
+ * 
+ *         var migration = new MachineCommand("migration", MachineCommandArgs.builder()
+ *             .app(app.id())
+ *             .machine(web.id())
+ *             .create(
+ *                 "echo",
+ *                 "the tables are new")
+ *             .triggers(Map.of("release", "1"))
+ *             .build());
+ * 
+ *         ctx.export("said", migration.stdout());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:MachineCommand")
 public class MachineCommand extends com.pulumi.resources.CustomResource {

@@ -21,6 +21,50 @@ import javax.annotation.Nullable;
  * 
  * It manages only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
  * 
+ * ## Example Usage
+ * ### Metadata of a Machine that is written without a new version of it
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.Machine;
+ * import io.github.pulumimachines.machines.MachineArgs;
+ * import io.github.pulumimachines.machines.MachineMetadata;
+ * import io.github.pulumimachines.machines.MachineMetadataArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineConfigArgs;
+ * import java.util.Map;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app");
+ * 
+ *         var web = new Machine("web", MachineArgs.builder()
+ *             .app(app.id())
+ *             .region("ams")
+ *             .config(MachineConfigArgs.builder()
+ *                 .image("registry.example.com/shop:1.0.0")
+ *                 .build())
+ *             .build());
+ * 
+ *         var owner = new MachineMetadata("owner", MachineMetadataArgs.builder()
+ *             .app(app.id())
+ *             .machine(web.id())
+ *             .values(Map.of("team", "shop"))
+ *             .build());
+ * 
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:MachineMetadata")
 public class MachineMetadata extends com.pulumi.resources.CustomResource {

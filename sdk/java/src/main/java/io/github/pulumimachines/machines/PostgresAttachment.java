@@ -21,6 +21,78 @@ import javax.annotation.Nullable;
  * 
  * An existing attachment is adopted, because it is only a record. The URI in the secret leads through the connection pool. A Machine sees the secret after its next update. An existing secret of that name is overwritten, with a warning.
  * 
+ * ## Example Usage
+ * ### A Machine that connects to a cluster by the secret DATABASE_URL, also after a change of the password
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import com.pulumi.core.Either;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.Machine;
+ * import io.github.pulumimachines.machines.MachineArgs;
+ * import io.github.pulumimachines.machines.PostgresAttachment;
+ * import io.github.pulumimachines.machines.PostgresAttachmentArgs;
+ * import io.github.pulumimachines.machines.PostgresCluster;
+ * import io.github.pulumimachines.machines.PostgresClusterArgs;
+ * import io.github.pulumimachines.machines.PostgresDatabase;
+ * import io.github.pulumimachines.machines.PostgresDatabaseArgs;
+ * import io.github.pulumimachines.machines.PostgresUser;
+ * import io.github.pulumimachines.machines.PostgresUserArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineConfigArgs;
+ * import java.util.List;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var cluster = new PostgresCluster("cluster", PostgresClusterArgs.builder()
+ *             .region("fra")
+ *             .plan("basic")
+ *             .deletionProtection(false)
+ *             .build());
+ * 
+ *         var database = new PostgresDatabase("database", PostgresDatabaseArgs.builder()
+ *             .cluster(cluster.id())
+ *             .name("shop")
+ *             .build());
+ * 
+ *         var user = new PostgresUser("user", PostgresUserArgs.builder()
+ *             .cluster(cluster.id())
+ *             .username("shop")
+ *             .role("schema_admin")
+ *             .build());
+ * 
+ *         var app = new App("app");
+ * 
+ *         var attachment = new PostgresAttachment("attachment", PostgresAttachmentArgs.builder()
+ *             .cluster(cluster.id())
+ *             .app(app.id())
+ *             .secretName("DATABASE_URL")
+ *             .user(user.id())
+ *             .password(user.password())
+ *             .database(database.id())
+ *             .build());
+ * 
+ *         var web = new Machine("web", MachineArgs.builder()
+ *             .app(app.id())
+ *             .region("fra")
+ *             .minSecretsVersion(attachment.secretsVersion().applyValue(Either::<Integer, List<Integer>>ofLeft))
+ *             .config(MachineConfigArgs.builder()
+ *                 .image("registry.example.com/shop:1.0.0")
+ *                 .build())
+ *             .build());
+ * 
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:PostgresAttachment")
 public class PostgresAttachment extends com.pulumi.resources.CustomResource {

@@ -23,6 +23,43 @@ import javax.annotation.Nullable;
  * 
  * The service decides how long it stores a backup. Deleting the resource does not delete the backup. A backup that no longer exists has `expired` set.
  * 
+ * ## Example Usage
+ * ### A backup of a cluster, and another one whenever `release` changes
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.PostgresBackup;
+ * import io.github.pulumimachines.machines.PostgresBackupArgs;
+ * import io.github.pulumimachines.machines.PostgresCluster;
+ * import io.github.pulumimachines.machines.PostgresClusterArgs;
+ * import java.util.Map;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var cluster = new PostgresCluster("cluster", PostgresClusterArgs.builder()
+ *             .region("fra")
+ *             .plan("basic")
+ *             .deletionProtection(false)
+ *             .build());
+ * 
+ *         var backup = new PostgresBackup("backup", PostgresBackupArgs.builder()
+ *             .cluster(cluster.id())
+ *             .triggers(Map.of("release", "1"))
+ *             .build());
+ * 
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:PostgresBackup")
 public class PostgresBackup extends com.pulumi.resources.CustomResource {

@@ -24,6 +24,38 @@ import javax.annotation.Nullable;
  * 
  * No setting of a cluster can be changed in place. Every change replaces the cluster, which deletes all its data, so `deletionProtection` must be switched off first.
  * 
+ * ## Example Usage
+ * ### A Postgres cluster that a destroy may delete
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.PostgresCluster;
+ * import io.github.pulumimachines.machines.PostgresClusterArgs;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var cluster = new PostgresCluster("cluster", PostgresClusterArgs.builder()
+ *             .region("fra")
+ *             .plan("basic")
+ *             .diskSizeGb(10)
+ *             .pgMajorVersion("17")
+ *             .deletionProtection(false)
+ *             .build());
+ * 
+ *         ctx.export("clusterName", cluster.name());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:PostgresCluster")
 public class PostgresCluster extends com.pulumi.resources.CustomResource {

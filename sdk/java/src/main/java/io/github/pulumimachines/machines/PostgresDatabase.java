@@ -18,6 +18,42 @@ import javax.annotation.Nullable;
 /**
  * A database of a Postgres cluster.
  * 
+ * ## Example Usage
+ * ### A database in a cluster
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.PostgresCluster;
+ * import io.github.pulumimachines.machines.PostgresClusterArgs;
+ * import io.github.pulumimachines.machines.PostgresDatabase;
+ * import io.github.pulumimachines.machines.PostgresDatabaseArgs;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var cluster = new PostgresCluster("cluster", PostgresClusterArgs.builder()
+ *             .region("fra")
+ *             .plan("basic")
+ *             .deletionProtection(false)
+ *             .build());
+ * 
+ *         var database = new PostgresDatabase("database", PostgresDatabaseArgs.builder()
+ *             .cluster(cluster.id())
+ *             .name("shop")
+ *             .build());
+ * 
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:PostgresDatabase")
 public class PostgresDatabase extends com.pulumi.resources.CustomResource {

@@ -19,6 +19,50 @@ import javax.annotation.Nullable;
 /**
  * An extension installed in a database of a Postgres cluster.
  * 
+ * ## Example Usage
+ * ### A database with an extension that finds similar words
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.PostgresCluster;
+ * import io.github.pulumimachines.machines.PostgresClusterArgs;
+ * import io.github.pulumimachines.machines.PostgresDatabase;
+ * import io.github.pulumimachines.machines.PostgresDatabaseArgs;
+ * import io.github.pulumimachines.machines.PostgresExtension;
+ * import io.github.pulumimachines.machines.PostgresExtensionArgs;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var cluster = new PostgresCluster("cluster", PostgresClusterArgs.builder()
+ *             .region("fra")
+ *             .plan("basic")
+ *             .deletionProtection(false)
+ *             .build());
+ * 
+ *         var database = new PostgresDatabase("database", PostgresDatabaseArgs.builder()
+ *             .cluster(cluster.id())
+ *             .name("shop")
+ *             .build());
+ * 
+ *         var search = new PostgresExtension("search", PostgresExtensionArgs.builder()
+ *             .cluster(cluster.id())
+ *             .database(database.id())
+ *             .name("pg_trgm")
+ *             .build());
+ * 
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:PostgresExtension")
 public class PostgresExtension extends com.pulumi.resources.CustomResource {

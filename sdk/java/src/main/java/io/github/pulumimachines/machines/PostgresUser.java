@@ -20,6 +20,46 @@ import javax.annotation.Nullable;
 /**
  * A user of a Postgres cluster, with a password that the service generates.
  * 
+ * ## Example Usage
+ * ### A user with a password that the service generates, and generates again when `date` changes
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.PostgresCluster;
+ * import io.github.pulumimachines.machines.PostgresClusterArgs;
+ * import io.github.pulumimachines.machines.PostgresUser;
+ * import io.github.pulumimachines.machines.PostgresUserArgs;
+ * import java.util.Map;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var cluster = new PostgresCluster("cluster", PostgresClusterArgs.builder()
+ *             .region("fra")
+ *             .plan("basic")
+ *             .deletionProtection(false)
+ *             .build());
+ * 
+ *         var user = new PostgresUser("user", PostgresUserArgs.builder()
+ *             .cluster(cluster.id())
+ *             .username("shop")
+ *             .role("writer")
+ *             .rotationTriggers(Map.of("date", "2026-11"))
+ *             .build());
+ * 
+ *         ctx.export("password", user.password());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:PostgresUser")
 public class PostgresUser extends com.pulumi.resources.CustomResource {

@@ -19,6 +19,51 @@ import javax.annotation.Nullable;
  * 
  * It begins in one stack, and the next stacks adopt it, so that production runs exactly what ran before it. It creates nothing in the service. `runBy` returns the record that the next stack adopts.
  * 
+ * ## Example Usage
+ * ### The release of a stack: the fleet runs its image with its settings, and later stacks get the same ones
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.Fleet;
+ * import io.github.pulumimachines.machines.FleetArgs;
+ * import io.github.pulumimachines.machines.Release;
+ * import io.github.pulumimachines.machines.ReleaseArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineConfigArgs;
+ * import java.util.Map;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var release = new Release("release", ReleaseArgs.builder()
+ *             .image("registry.example.com/shop:1.0.0")
+ *             .settings(Map.of("LOG_FORMAT", "json"))
+ *             .build());
+ * 
+ *         var app = new App("app");
+ * 
+ *         var web = new Fleet("web", FleetArgs.builder()
+ *             .app(app.id())
+ *             .regions(Map.of("ams", 1))
+ *             .config(MachineConfigArgs.builder()
+ *                 .image(release.image())
+ *                 .env(release.settings())
+ *                 .build())
+ *             .build());
+ * 
+ *         ctx.export("digest", release.digest());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:Release")
 public class Release extends com.pulumi.resources.ComponentResource {

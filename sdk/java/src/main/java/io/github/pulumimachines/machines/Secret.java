@@ -21,6 +21,54 @@ import javax.annotation.Nullable;
  * 
  * For several secrets of one App, use AppSecrets: it writes them in one request. Machines get a new value with their next update. The service never returns the value. A refresh compares digests to find out whether others changed it, and the next up writes it again. An existing secret of the name is overwritten, with a warning. Deleting this resource unsets the secret. It stays set, with a warning, if another resource of the program claims it or if something else has written it since. If this resource overwrote the value of the other one, that value is restored.
  * 
+ * ## Example Usage
+ * ### A secret of an App, and a Machine that starts again with it when it changes
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import com.pulumi.core.Either;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.Machine;
+ * import io.github.pulumimachines.machines.MachineArgs;
+ * import io.github.pulumimachines.machines.Secret;
+ * import io.github.pulumimachines.machines.SecretArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineConfigArgs;
+ * import java.util.List;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         final var config = ctx.config();
+ *         final var apiKey = config.require("apiKey");
+ *         var app = new App("app");
+ * 
+ *         var secret = new Secret("secret", SecretArgs.builder()
+ *             .app(app.id())
+ *             .name("API_KEY")
+ *             .value(apiKey)
+ *             .build());
+ * 
+ *         var web = new Machine("web", MachineArgs.builder()
+ *             .app(app.id())
+ *             .region("ams")
+ *             .minSecretsVersion(secret.version().applyValue(Either::<Integer, List<Integer>>ofLeft))
+ *             .config(MachineConfigArgs.builder()
+ *                 .image("registry.example.com/shop:1.0.0")
+ *                 .build())
+ *             .build());
+ * 
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:Secret")
 public class Secret extends com.pulumi.resources.CustomResource {

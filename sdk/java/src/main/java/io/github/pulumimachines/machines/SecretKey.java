@@ -21,6 +21,39 @@ import javax.annotation.Nullable;
  * 
  * An existing key of the name is never overwritten: import it. An import knows everything except the value: leave `value` out of the program, and the key stays unchanged. If others replace the key, the next refresh notices it, and a `value` in the program shows as changed. Restoring that value destroys the other key, so it needs `allowDataLoss`.
  * 
+ * ## Example Usage
+ * ### A key that signs and never leaves the service, with a public part for those who check signatures
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.SecretKey;
+ * import io.github.pulumimachines.machines.SecretKeyArgs;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app");
+ * 
+ *         var signing = new SecretKey("signing", SecretKeyArgs.builder()
+ *             .app(app.id())
+ *             .name("SIGNING")
+ *             .type("es256")
+ *             .build());
+ * 
+ *         ctx.export("publicKey", signing.publicKey());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:SecretKey")
 public class SecretKey extends com.pulumi.resources.CustomResource {

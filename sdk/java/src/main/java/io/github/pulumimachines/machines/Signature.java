@@ -20,6 +20,48 @@ import javax.annotation.Nullable;
  * 
  * It is kept until the data or the key changes. It exists only in the state: deleting it sends nothing to the service.
  * 
+ * ## Example Usage
+ * ### The signature of a text in Base64 by a key that never leaves the service
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.SecretKey;
+ * import io.github.pulumimachines.machines.SecretKeyArgs;
+ * import io.github.pulumimachines.machines.Signature;
+ * import io.github.pulumimachines.machines.SignatureArgs;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app");
+ * 
+ *         var key = new SecretKey("key", SecretKeyArgs.builder()
+ *             .app(app.id())
+ *             .name("SIGNING")
+ *             .type("es256")
+ *             .build());
+ * 
+ *         var agreement = new Signature("agreement", SignatureArgs.builder()
+ *             .app(app.id())
+ *             .key(key.id())
+ *             .keyUpdatedAt(key.updatedAt())
+ *             .plaintext("SSBhZ3JlZQ==")
+ *             .build());
+ * 
+ *         ctx.export("signature", agreement.signature());
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:Signature")
 public class Signature extends com.pulumi.resources.CustomResource {

@@ -21,6 +21,54 @@ import javax.annotation.Nullable;
 /**
  * Block storage that one Machine at a time can mount.
  * 
+ * ## Example Usage
+ * ### A Machine that keeps its data on a volume of 10 GB
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.Machine;
+ * import io.github.pulumimachines.machines.MachineArgs;
+ * import io.github.pulumimachines.machines.Volume;
+ * import io.github.pulumimachines.machines.VolumeArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineConfigArgs;
+ * import io.github.pulumimachines.machines.inputs.MachineMountArgs;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app");
+ * 
+ *         var data = new Volume("data", VolumeArgs.builder()
+ *             .app(app.id())
+ *             .region("ams")
+ *             .sizeGb(10)
+ *             .build());
+ * 
+ *         var store = new Machine("store", MachineArgs.builder()
+ *             .app(app.id())
+ *             .region("ams")
+ *             .config(MachineConfigArgs.builder()
+ *                 .image("registry.example.com/shop:1.0.0")
+ *                 .mounts(MachineMountArgs.builder()
+ *                     .volume(data.id())
+ *                     .path("/data")
+ *                     .build())
+ *                 .build())
+ *             .build());
+ * 
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:Volume")
 public class Volume extends com.pulumi.resources.CustomResource {

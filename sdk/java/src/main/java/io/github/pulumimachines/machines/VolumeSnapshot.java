@@ -23,6 +23,47 @@ import javax.annotation.Nullable;
  * 
  * The service has no operation that deletes a snapshot. It expires after the volume&#39;s `snapshotRetention`, as it was when the snapshot was taken. Deleting the resource only removes it from the state.
  * 
+ * ## Example Usage
+ * ### A snapshot of a volume, and another one whenever `release` changes
+ * 
+ * <pre>
+ * {@code
+ * package generated_program;
+ * 
+ * import com.pulumi.Context;
+ * import com.pulumi.Pulumi;
+ * import io.github.pulumimachines.machines.App;
+ * import io.github.pulumimachines.machines.Volume;
+ * import io.github.pulumimachines.machines.VolumeArgs;
+ * import io.github.pulumimachines.machines.VolumeSnapshot;
+ * import io.github.pulumimachines.machines.VolumeSnapshotArgs;
+ * import java.util.Map;
+ * 
+ * public class Main {
+ *     public static void main(String[] args) {
+ *         Pulumi.run(Main::stack);
+ *     }
+ * 
+ *     public static void stack(Context ctx) {
+ *         var app = new App("app");
+ * 
+ *         var data = new Volume("data", VolumeArgs.builder()
+ *             .app(app.id())
+ *             .region("ams")
+ *             .sizeGb(1)
+ *             .build());
+ * 
+ *         var snapshot = new VolumeSnapshot("snapshot", VolumeSnapshotArgs.builder()
+ *             .app(app.id())
+ *             .volume(data.id())
+ *             .triggers(Map.of("release", "1"))
+ *             .build());
+ * 
+ *     }
+ * }
+ * }
+ * </pre>
+ * 
  */
 @ResourceType(type="machines:index:VolumeSnapshot")
 public class VolumeSnapshot extends com.pulumi.resources.CustomResource {
