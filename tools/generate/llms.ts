@@ -22,16 +22,22 @@ const longest = 200;
 // The pages as they are written, not as GitHub shows them.
 const raw = `${homepage.replace("https://github.com/", "https://raw.githubusercontent.com/")}/main`;
 
-/** The file. @throws if a page has no title, or one that is named here is gone */
-export function llmsFile(root: string, version: string): string {
+/**
+ * The file.
+ * @param files generated files by path: some pages are not written yet
+ * @throws if a page has no title, or one that is named here is gone
+ */
+export function llmsFile(root: string, version: string, files: Readonly<Record<string, string>>): string {
   const { displayName, description } = packageInfo(version);
-  const pages: readonly string[] = docsPages();
+  const pages: readonly string[] = docsPages(
+    Object.keys(files).flatMap((path) => /^docs\/(.+\.md)$/.exec(path)?.[1] ?? []),
+  );
   const gone = optional.filter((page) => !pages.includes(page));
   if (gone.length > 0) throw new Error(`tools/generate/llms.ts names pages that are gone: ${gone.join(", ")}`);
   const readme = readFileSync(join(root, "README.md"), "utf8");
   const guides = pages.filter((page) => !page.includes("/") && !optional.includes(page));
   const link = (path: string): string => {
-    const text = readFileSync(join(root, path), "utf8");
+    const text = files[path] ?? readFileSync(join(root, path), "utf8");
     const { title, about: first } = headOf(text, path);
     const about =
       aboutIn(readme, path) ?? (guides.includes(path.slice("docs/".length)) ? partsOf(text) || first : first);

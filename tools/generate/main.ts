@@ -94,7 +94,7 @@ async function generate(): Promise<number> {
   files["provider/schema.json"] = `${JSON.stringify(cliSchema(schema), null, 2)}\n`;
   for (const [path, text] of Object.entries(referencePages(plain, shown, programs)))
     files[`docs/reference/${path}`] = text;
-  files["llms.txt"] = llmsFile(root, version);
+  files["llms.txt"] = llmsFile(root, version, files);
   if (program === undefined) {
     console.error(`not ${isCheck ? "checked" : "generated"}: ${[...pulumiSdkDirs, programsDir].join(", ")}; ${reason}`);
   } else {

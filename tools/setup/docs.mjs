@@ -13,17 +13,19 @@ const others = new Set([
   "service-coverage.md",
 ]);
 
-/** The pages for users by their paths below `docs/`, sorted. */
-export function docsPages() {
+/**
+ * The pages for users by their paths below `docs/`, sorted.
+ * @param {readonly string[]} more pages that are not written yet
+ */
+export function docsPages(more = []) {
   const docs = inRoot("docs");
-  return fs
+  const written = fs
     .readdirSync(docs, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(".md"))
     .map((entry) =>
       path.relative(docs, path.join(entry.parentPath ?? entry.path, entry.name)).replaceAll(path.sep, "/"),
-    )
-    .filter((page) => !others.has(page))
-    .toSorted((a, b) => (a < b ? -1 : 1));
+    );
+  return [...new Set([...written, ...more])].filter((page) => !others.has(page)).toSorted((a, b) => (a < b ? -1 : 1));
 }
 
 /** Writes the pages, if they have changed. */
