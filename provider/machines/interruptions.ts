@@ -76,7 +76,10 @@ export class Interruptions {
   /** Notes that a Machine was deleted, and that its replacement is still to be created. */
   deleted(key: MachineKey, { api }: Pick<Call, "api">): void {
     const entry = this.#underway.get(key.machineId);
-    if (entry) entry.deletedAt = api.clock.now();
+    if (!entry) return;
+    entry.deletedAt = api.clock.now();
+    // Another step may have failed meanwhile, and then the engine begins no more.
+    void this.#forgetAbandoned(api);
   }
 
   /** Notes that the engine creates the replacement of a deleted Machine. */

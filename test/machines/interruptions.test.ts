@@ -158,6 +158,19 @@ describe("replacements that delete first", () => {
   });
 });
 
+test("an update that waits while a Machine is deleted does not wait for a replacement that is never created", async () => {
+  const one = () => call({ machines: 1 });
+  begin("m0", one(), true);
+  await turns();
+  begin("m1", one());
+  await turns();
+  expect(begun).toEqual(["m0"]);
+  app.deleted(key("m0"), one());
+  await turns();
+  expect(begun).toEqual(["m0", "m1"]);
+  expect(now).toBeGreaterThanOrEqual(10_000);
+});
+
 test("a failed job stops no other update, a failed Machine that serves does", async () => {
   const service = await startService();
   try {
