@@ -233,6 +233,7 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
     }
     const { statusCode: status, elapsedTime } = reply;
     const path = pathOf(request);
+    request.isNoted = true;
     note(options, request, { path, operation, status, ms: elapsedTime });
     const trace = traceIdOf(request.span?.traceparent ?? request.headers.traceparent);
     const seen = { id, operation, method, path, status, ms: rounded(elapsedTime) };

@@ -212,3 +212,19 @@ test("it has a request whose client has gone before its answer, such as a cancel
   await call("POST", `${machines}/${id}/exec`, { command: ["true"] });
   expect(entries().slice(2)).toEqual([["machines.exec", 200, "first"]]);
 });
+
+test("a request that is injected, without a connection, has one entry", async () => {
+  const { service } = await withApp();
+  const from = service.audit.last;
+  await service.app.inject({
+    method: "GET",
+    url: "/v1/apps/web",
+    headers: { authorization: `Bearer ${service.token}` },
+  });
+  // The connection of a request closes after its answer.
+  await service.app.inject({ method: "GET", url: "/healthz" });
+  expect(service.audit.after(from).map(({ path, status }) => [path, status])).toEqual([
+    ["/v1/apps/web", 200],
+    ["/healthz", 200],
+  ]);
+});
