@@ -49,12 +49,17 @@ const queries: EveryType<string> = {
 /** Whether objects of a type are counted. */
 export const isCounted = (type: ResourceName): boolean => entryOf(queries, type) !== undefined;
 
-/** Every object of the service. */
-export const onService = ({ context }: Service): string[] =>
-  entriesOf(queries)
+/** Every object of the service, or of one organization; clusters, which are in no App, are counted for none. */
+export function onService({ context, slug }: Pick<Service, "context"> & { readonly slug?: string }): string[] {
+  const sql = "SELECT a.name FROM apps a JOIN orgs o ON o.id = a.org WHERE o.slug = ?";
+  const apps =
+    slug === undefined ? undefined : new Set(context.store.all<{ name: string }>(sql, slug).map(({ name }) => name));
+  return entriesOf(queries)
     .flatMap(([type, sql]) => context.store.all<{ id: string }>(sql).map(({ id }) => `${type} ${id}`))
     .filter((line) => !line.startsWith("MachineMetadata ") || !isForeign(line.slice(line.lastIndexOf("/") + 1)))
+    .filter((line) => apps === undefined || apps.has(line.slice(line.indexOf(" ") + 1).split("/", 1)[0] ?? ""))
     .sort();
+}
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 const keysIn = (value: unknown): string[] => (isObject(value) ? Object.keys(value) : []);

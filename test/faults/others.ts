@@ -7,7 +7,8 @@ import type { Kept } from "../support/modelStack.ts";
 import type { Simulation } from "../support/simulation.ts";
 import type { Interference } from "./faultPlans.ts";
 
-const token = "mcs_other-client";
+/** The token of the other client of an organization. */
+export const tokenOfOthers = (slug: string): string => `mcs_other-client-of-${slug}`;
 
 /** Milliseconds within which a deleted Machine releases its volume. */
 const detachMs = 10_000;
@@ -41,16 +42,19 @@ export class OtherClient {
   #strangers: Stranger[] = [];
   #cancelled: (() => void)[] = [];
 
-  constructor(simulation: Simulation, log: (line: string) => void) {
+  readonly #slug: string;
+
+  constructor(simulation: Simulation, log: (line: string) => void, slug = "personal") {
     this.#simulation = simulation;
     this.#log = log;
+    this.#slug = slug;
   }
 
   /** Adds its token to the service. */
   async enter(): Promise<void> {
     const { context } = this.#simulation.service.service;
     await context.store.write(() => {
-      addToken(context.store, token, { slug: "personal", expiresAt: null }, context.clock.now());
+      addToken(context.store, tokenOfOthers(this.#slug), { slug: this.#slug, expiresAt: null }, context.clock.now());
     });
   }
 
@@ -136,7 +140,7 @@ export class OtherClient {
     const answer = await this.#simulation.service.service.app.inject({
       method,
       url,
-      headers: { authorization: `Bearer ${token}` },
+      headers: { authorization: `Bearer ${tokenOfOthers(this.#slug)}` },
       ...(payload ? { payload } : {}),
     });
     this.#log(`    another client: ${method} ${url} ${answer.statusCode}`);

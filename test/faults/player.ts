@@ -43,18 +43,31 @@ export interface Played {
   readonly states: ReadonlySet<RareState>;
 }
 
+/** How a run is played beside others. */
+interface Around {
+  /** Whether something may go wrong that is not in the scenario. The client that interferes has its token already then. */
+  readonly isTroubled?: boolean;
+  /** Waits until nothing goes wrong any more. */
+  readonly calm?: () => Promise<void>;
+  /** The organization of the stack, and of the client that interferes with it. */
+  readonly slug?: string;
+  /** Is told every line of the log. */
+  readonly onLine?: (line: string) => void;
+}
+
 /** Plays one run. @throws Broken when an invariant is violated */
 export async function play(scenario: Scenario): Promise<Played> {
-  return withSimulation("campaign", async (simulation) => {
-    const run = new Run(simulation, scenario);
-    try {
-      return await run.play();
-    } catch (error) {
-      throw new Broken(
-        `${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n\n${run.logText()}`,
-      );
-    }
-  });
+  return withSimulation("campaign", (simulation) => playOn(simulation, scenario));
+}
+
+/** Plays one run with a simulation that may have others. @throws Broken when an invariant is violated */
+export async function playOn(simulation: Simulation, scenario: Scenario, around: Around = {}): Promise<Played> {
+  const run = new Run(simulation, scenario, around);
+  try {
+    return await run.play();
+  } catch (error) {
+    throw new Broken(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n\n${run.logText()}`);
+  }
 }
 
 /** Milliseconds from one run to the next. */
@@ -90,6 +103,7 @@ interface Special {
 class Run {
   readonly #simulation: Simulation;
   readonly #scenario: Scenario;
+  readonly #around: Around;
   readonly #otherClient: OtherClient;
   readonly #stack = emptyStack();
   readonly #ledger = new Ledger();
@@ -102,7 +116,7 @@ class Run {
   /** Whether the state may be outdated in a way that up alone cannot detect. */
   #stale = false;
   /** Whether there has been no fault yet. */
-  #calmSoFar = true;
+  #calmSoFar: boolean;
   /** Whether the state matches the program, according to the last run. */
   #isSteady = false;
   /** Types whose last step has an unknown result. */
@@ -120,11 +134,18 @@ class Run {
   #died = 0;
   #lastDied = false;
 
-  constructor(simulation: Simulation, scenario: Scenario) {
+  constructor(simulation: Simulation, scenario: Scenario, around: Around) {
     this.#simulation = simulation;
     this.#scenario = scenario;
-    this.#otherClient = new OtherClient(simulation, (line) => this.#log.push(line));
+    this.#around = around;
+    this.#calmSoFar = around.isTroubled !== true;
+    this.#otherClient = new OtherClient(simulation, (line) => this.#say(line), around.slug);
     this.#sightings = new Sightings(this.#stack);
+  }
+
+  #say(line: string): void {
+    this.#log.push(line);
+    this.#around.onLine?.(line);
   }
 
   /** The log of the run. */
@@ -135,9 +156,10 @@ class Run {
   async play(): Promise<Played> {
     const { service, time } = this.#simulation;
     const from = time.now();
-    await this.#otherClient.enter();
+    if (!this.#around.isTroubled) await this.#otherClient.enter();
     for (const phase of this.#scenario.phases) await this.#phase(phase);
-    this.#log.push("--- nothing goes wrong any more");
+    await this.#around.calm?.();
+    this.#say("--- nothing goes wrong any more");
     const refreshed = await this.#recover();
     judgeAudit(service.service.audit.after(0, 100_000));
     const [mistake] = this.#simulation.mistakes;
@@ -389,7 +411,7 @@ class Run {
     );
     const chosen = able[pick % Math.max(1, able.length)];
     if (!chosen) return;
-    this.#log.push(`--- state delete ${chosen.name}`);
+    this.#say(`--- state delete ${chosen.name}`);
     stateDelete(this.#stack, chosen);
   }
 
@@ -437,7 +459,7 @@ class Run {
     const { service, start, wait } = this.#simulation;
     await wait(betweenRuns);
     const how = { ...asked, ...(isLost ? { isLost } : {}), ...(isTrouble(trouble) ? trouble : {}) };
-    this.#log.push(`--- ${name} ${JSON.stringify(how)}`);
+    this.#say(`--- ${name} ${JSON.stringify(how)}`);
     service.fail(...trouble.faults);
     this.#calmSoFar &&= !isTrouble(trouble);
     const { death, slow } = trouble;
@@ -455,7 +477,7 @@ class Run {
       judgeReport([], process.said, service);
       this.#died++;
       this.#cut(this.#stack.pending);
-      this.#log.push(`    the process died; begun were ${JSON.stringify(this.#stack.pending)}`);
+      this.#say(`    the process died; begun were ${JSON.stringify(this.#stack.pending)}`);
       this.#stale ||= this.#stack.pending.some(({ verb }) => verb === "delete" || verb === "update");
       return undefined;
     }
@@ -483,7 +505,7 @@ class Run {
 
   #note(process: ProviderProcess): void {
     const warnings = process.said.filter(({ kind }) => kind === "warning").map(({ text }) => text);
-    this.#log.push(...warnings.map((text) => `      warning: ${text}`));
+    for (const text of warnings) this.#say(`      warning: ${text}`);
     this.#reported.push(...warnings.filter((text) => text.includes("pulumi-machines orphans")));
   }
 
@@ -535,7 +557,7 @@ class Run {
         const asked = watched.requests.map(({ operation, status }) => `${operation} ${status ?? "lost"}`);
         const why = [step.why, step.again].filter(Boolean).join(" ");
         if (step.verb !== "check" || error !== undefined)
-          this.#log.push(
+          this.#say(
             `    ${step.verb} ${step.type} ${step.name}${why ? ` (${why})` : ""}: ${ms} ms; ${asked.join(", ")}${error === undefined ? "" : `\n      ${messageOf(error)}`}`,
           );
         judgeStep(step, ms, watched.requests.length);

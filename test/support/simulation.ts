@@ -97,6 +97,8 @@ const longestRun = 6 * 3600_000;
 
 // A RAM disk if there is one, because writes must be flushed before a request is sent.
 const disk = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+/** A new folder on the RAM disk. */
+export const newFolder = (): string => mkdtempSync(join(disk, "simulation-"));
 const transport = httpTransport();
 const never = new Promise<never>(() => undefined);
 
@@ -108,6 +110,32 @@ function json<T>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }
 
+/** The computers on which a stack was deployed, with their records of begun creates. */
+export class Computers {
+  readonly #homes = [newFolder()];
+
+  /** The folder of the one in use. */
+  get current(): string {
+    return this.#homes.at(-1) ?? "";
+  }
+
+  /** Switches to another one, without records. */
+  moveAway(): void {
+    this.#homes.push(newFolder());
+  }
+
+  /** Whether a create of an owner was begun on any of them with a result that may be in no state. */
+  isOpen(owner: string): boolean {
+    return this.#homes
+      .map((home) => openJournal(() => undefined, home))
+      .some((intents) => intents.find(owner) !== undefined || intents.delivered(owner).length > 0);
+  }
+
+  remove(): void {
+    for (const home of this.#homes) rmSync(home, { recursive: true, force: true });
+  }
+}
+
 /** Starts a service in simulated time. The same seed gives the same run. */
 export async function simulate(seed: string, options: ServiceOptions = {}): Promise<Simulation> {
   const time = new SimulatedTime();
@@ -115,10 +143,9 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
   const log = { write: (line: string) => void (line.startsWith('{"level":50') && mistakes.push(line)) };
   const random = seededRandom(seed);
   const service = await startService({ delays: "believable", random, log, ...options, clock: time });
-  const newHome = () => mkdtempSync(join(disk, "simulation-"));
-  const homes = [newHome()];
+  const homes = new Computers();
   const watching = new AsyncLocalStorage<Watched>();
-  const wire = new Wire(time);
+  const wire = new DirectWire(time);
   wire.watch(service);
   // Another, empty service.
   const empty = await startService({ delays: "believable", random: seededRandom(`${seed}/empty`), log, clock: time });
@@ -129,12 +156,8 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
     time,
     service,
     mistakes,
-    isOpen(owner) {
-      return homes
-        .map((home) => openJournal(() => undefined, home))
-        .some((intents) => intents.find(owner) !== undefined || intents.delivered(owner).length > 0);
-    },
-    moveAway: () => void homes.push(newHome()),
+    isOpen: (owner) => homes.isOpen(owner),
+    moveAway: () => homes.moveAway(),
     wait: (ms) => time.pass(new Promise((done) => void time.after(ms, () => done())), wire.moves, ms),
     async watch(work) {
       const watched: Watched = { requests: [] };
@@ -143,7 +166,8 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
     start({ death, slow = [], settings = {}, isLost = false, signal } = {}) {
       const { url: endpoint, token } = isLost ? empty : service;
       const process = new Process({
-        ...{ time, wire, home: homes.at(-1) ?? "", watching, seed: `${seed}/${++processes}` },
+        ...{ time, wire, home: homes.current, watching, seed: `${seed}/${++processes}` },
+        drive: (work) => time.pass(work, wire.moves, longestRun),
         ...{ death, slow, settings: { endpoint, token, ...settings }, signal },
       });
       current = process;
@@ -152,7 +176,7 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
     async close() {
       if (current) current.isDead = true;
       await Promise.all([service.close(), empty.close()]);
-      for (const home of homes) rmSync(home, { recursive: true, force: true });
+      homes.remove();
     },
   };
 }
@@ -171,14 +195,25 @@ export async function withSimulation<T>(
   }
 }
 
-const lateAnswer = ({ timeout }: Sent): Outcome => ({
+/** No answer within the time limit of a request. */
+export const lateAnswer = ({ timeout }: Sent): Outcome => ({
   kind: "lost",
   cause: new Error(`no answer within ${timeout / 1000} s`),
   ...{ lasting: false, proxied: false },
 });
 
-/** The network between the processes and the service, and whether anything is under way. */
-class Wire {
+/** The network between the processes and a service, and the disk of their computer. */
+export interface Wire {
+  /** Records that something happened. */
+  moved(): void;
+  /** A disk operation, which does not depend on the clock. */
+  writing<T>(work: Promise<T>): Promise<T>;
+  /** Sends a request with a delay in each direction; the simulated clock cancels it. */
+  send(sent: Sent, hungUp: AbortSignal, delays: { readonly before: number; readonly after: number }): Promise<Outcome>;
+}
+
+/** A network that loses nothing by itself, and whether anything is under way. */
+class DirectWire implements Wire {
   readonly #time: SimulatedTime;
   #moves = 0;
   #sent = 0;
@@ -205,12 +240,10 @@ class Wire {
   readonly moves = (): number | undefined =>
     this.#sent === this.#received && this.#writing === 0 ? this.#moves : undefined;
 
-  /** Records that something happened. */
   moved(): void {
     this.#moves++;
   }
 
-  /** A disk operation, which does not depend on the clock. */
   async writing<T>(work: Promise<T>): Promise<T> {
     this.#writing++;
     try {
@@ -221,7 +254,6 @@ class Wire {
     }
   }
 
-  /** Sends a request with a delay in each direction; the simulated clock cancels it. */
   async send(sent: Sent, hungUp: AbortSignal, { before = 0, after = 0 }): Promise<Outcome> {
     const late = new AbortController();
     const cancel = this.#time.after(sent.timeout, () => late.abort());
@@ -262,9 +294,12 @@ class Wire {
   }
 }
 
-interface ProcessParts {
+/** What a process of the provider is given. */
+export interface ProcessParts {
   readonly time: SimulatedTime;
   readonly wire: Wire;
+  /** Waits for its work while time passes. */
+  readonly drive: <T>(work: Promise<T>) => Promise<T>;
   readonly home: string;
   readonly watching: AsyncLocalStorage<Watched>;
   readonly seed: string;
@@ -272,9 +307,19 @@ interface ProcessParts {
   readonly slow: readonly Slow[];
   readonly settings: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;
+  /** Mistakes on purpose. */
+  readonly planted?: Planted;
 }
 
-class Process implements ProviderProcess {
+/** Parts of a process that are broken on purpose. */
+export interface Planted {
+  journal?(journal: Journal): Journal;
+  transport?(transport: Transport): Transport;
+  verbs?(verbs: Verbs): Verbs;
+}
+
+/** A process of the provider, with the real code of its client and its verbs. */
+export class Process implements ProviderProcess {
   readonly said: ProviderProcess["said"] = [];
   readonly configuration: Values;
   isDead = false;
@@ -295,12 +340,13 @@ class Process implements ProviderProcess {
     this.#random = () => Buffer.from(bytes(4)).readUInt32BE() / 2 ** 32;
     this.#died = new Promise((died) => (this.#die = () => died("died")));
     const warn = (text: string) => void this.said.push({ kind: "warning", text });
-    const intents = this.#mortal(openJournal(warn, parts.home));
+    const journal = openJournal(warn, parts.home);
+    const intents = this.#mortal(parts.planted?.journal?.(journal) ?? journal);
     this.#run = new Run(() => intents);
     const api = createApi({
       config: readConfig((key) => settings[key], {}),
       connect: () => Promise.resolve({ url: settings["endpoint"] ?? "", token: settings["token"] ?? "" }),
-      transport: this.#transport(),
+      transport: parts.planted?.transport?.(this.#transport()) ?? this.#transport(),
       clock: this.#clock(),
       onRequest: ({ operation, status }) => {
         wire.moved();
@@ -312,8 +358,7 @@ class Process implements ProviderProcess {
   }
 
   run<T>(work: () => Promise<T>): Promise<T | "died"> {
-    const { time, wire } = this.#parts;
-    return time.pass(Promise.race([work(), this.#died]), wire.moves, longestRun);
+    return this.#parts.drive(Promise.race([work(), this.#died]));
   }
 
   bound(type: string): Verbs {
@@ -329,7 +374,7 @@ class Process implements ProviderProcess {
     };
     const compared = (id: string, state: Values, inputs: Values) =>
       alive(diff(resource, id, json(state), json(inputs), caller));
-    return withMutant(type, {
+    const verbs: Verbs = {
       check: (olds, news) => alive(this.#check(resource, olds, news)),
       diff: async (id, state, inputs) => {
         const { changes, replaces, deleteBeforeReplace, mustRewrite } = await compared(id, state, inputs);
@@ -348,7 +393,8 @@ class Process implements ProviderProcess {
       },
       update: (id, state, inputs) => alive(update(resource, id, json(state), json(inputs), caller).then(json)),
       delete: (id, state) => alive(remove(resource, id, json(state), caller)),
-    });
+    };
+    return withMutant(type, this.#parts.planted?.verbs?.(verbs) ?? verbs);
   }
 
   async #check(resource: Resource, olds: Values, news: Values): Promise<{ inputs: Values; failures: string[] }> {
@@ -390,10 +436,15 @@ class Process implements ProviderProcess {
   }
 
   #end(): Promise<never> {
+    this.kill();
+    return never;
+  }
+
+  /** Ends it in the middle of whatever it does. */
+  kill(): void {
     this.isDead = true;
     this.#held.abort();
     this.#die();
-    return never;
   }
 
   #clock(): Clock {
@@ -453,7 +504,7 @@ const paths = [...operationsById.values()].map(({ id, method, path }) => ({
 }));
 
 /** The operation of a request. */
-function operationOf({ method, url }: Sent): string {
+export function operationOf({ method, url }: Sent): string {
   const { pathname } = new URL(url);
   return paths.find((one) => one.method === method && one.pattern.test(pathname))?.id ?? "";
 }

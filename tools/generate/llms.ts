@@ -14,6 +14,7 @@ const optional = [
   "scale.md",
   "service-differences.md",
   "service-faults.md",
+  "simulation.md",
 ];
 
 /** The longest description of a page. */

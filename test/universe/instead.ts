@@ -1,0 +1,10 @@
+/** An object with some other methods. */
+export const instead = <T extends object>(target: T, methods: Partial<T>): T =>
+  new Proxy(target, {
+    get(from, name) {
+      const own: unknown = Reflect.get(methods, name);
+      if (own !== undefined) return own;
+      const member: unknown = Reflect.get(from, name);
+      return typeof member === "function" ? (member as () => unknown).bind(from) : member;
+    },
+  });
