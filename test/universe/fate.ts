@@ -1,5 +1,5 @@
 // What the networks do to each message: which are lost, doubled and late is decided by a seed and by the disturbances of the story.
-import { randomOf } from "./random.ts";
+import { randomOf } from "../support/random.ts";
 
 /** Messages that a network loses or doubles. */
 export const strikes = [

@@ -1,5 +1,5 @@
 // Runs the universe from a shell; see tools/universe.mjs.
-import "./sameTurn.ts";
+import { realNow } from "./sameTurn.ts";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
@@ -51,10 +51,10 @@ async function main(): Promise<void> {
   }
   if (values.bugs) return findBugs();
   const sum = { requests: 0, takeovers: 0, steps: 0, failed: 0, died: 0, simulatedMs: 0 };
-  const began = performance.now();
+  const began = realNow();
   let [played, saidAt] = [0, began];
   const summary = (): string => {
-    const ms = performance.now() - began;
+    const ms = realNow() - began;
     return (
       `${played} stories, seed ${seed}: ${Math.round(ms / 1000)} s, ${(ms / Math.max(1, played)).toFixed(0)} ms each; ` +
       `${sum.requests} requests, ${sum.steps} steps, ${sum.failed} of them failed, ${sum.died} runs were killed, ` +
@@ -66,8 +66,8 @@ async function main(): Promise<void> {
     lived: (lived) => {
       played++;
       for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += lived[name];
-      if (performance.now() < saidAt + everySeconds * 1000) return;
-      saidAt = performance.now();
+      if (realNow() < saidAt + everySeconds * 1000) return;
+      saidAt = realNow();
       console.log(summary());
     },
   });
@@ -84,9 +84,9 @@ async function findBugs(): Promise<void> {
   console.log("| part | mistake | stories | seconds |\n|---|---|---|---|");
   for (const [part, names] of Object.entries(bugs))
     for (const one of names as readonly Bug[]) {
-      const began = performance.now();
+      const began = realNow();
       const found = await search({ runs, seed, bug: one, shorteningMs: 0 });
-      const seconds = ((performance.now() - began) / 1000).toFixed(1);
+      const seconds = ((realNow() - began) / 1000).toFixed(1);
       console.log(`| ${part} | ${one} | ${found?.after ?? "not found"} | ${seconds} |`);
       if (process.env["PULUMI_MACHINES_VERBOSE"] === "1" && found) console.log(found.text.split("\n\n", 1)[0]);
       if (!found) process.exitCode = 1;

@@ -101,7 +101,9 @@ export class MemberProcess implements Peer {
       lead: (epoch) => this.#lead(epoch, broken),
       drain: () => this.#drain(),
       end: (isLost) => this.#end(isLost),
-      changed: ({ role, epoch }) => world.tell(`member ${id} is ${role}, epoch ${epoch}`, role),
+      changed: ({ role }) => {
+        if (role === "ended" && !this.isDead) world.tell(`member ${id} ends`);
+      },
       failed: (error) => world.fail(error),
     });
     this.#keepOften(log);

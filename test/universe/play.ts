@@ -1,4 +1,5 @@
 // Plays a story, and judges it: the campaign's invariants for every stack, and those of the members.
+import { stopTime } from "./sameTurn.ts";
 import { Broken } from "../faults/invariants.ts";
 import { playOn, type Played } from "../faults/player.ts";
 import type { Simulation } from "../support/simulation.ts";
@@ -24,6 +25,7 @@ export interface Playing extends Pick<WorldOptions, "hasConsole" | "onTold"> {
 /** Plays a story. @throws Broken when an invariant is violated; the error has all that happened. */
 export async function play(story: Story, { onWorld, ...options }: Playing = {}): Promise<Lived> {
   const { members, luck } = story;
+  const resume = stopTime();
   const world = new World({ seed: "universe", luck, members, ...options });
   onWorld?.(world);
   try {
@@ -33,6 +35,7 @@ export async function play(story: Story, { onWorld, ...options }: Playing = {}):
     throw new Broken(`${text}\n\n${world.told.join("\n")}`);
   } finally {
     await world.close();
+    resume();
   }
 }
 

@@ -1,5 +1,6 @@
-// Compresses in the same turn of the event loop: another thread answers whenever it likes, and then a seed would not repeat a run.
-// Imported before anything that compresses.
+// Takes away what depends on the computer: compression and writes to the disk that end on another thread whenever they like, and time
+// that passes while code runs. Otherwise a seed would not repeat a run. Imported before anything that uses them.
+import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import zlib, { type InputType } from "node:zlib";
 
@@ -14,4 +15,15 @@ Object.assign(zlib, {
   zstdCompress: inThisTurn((bytes) => zlib.zstdCompressSync(bytes)),
   zstdDecompress: inThisTurn((bytes) => zlib.zstdDecompressSync(bytes)),
 });
+// What is written is on a RAM disk.
+Object.assign(fs, { fdatasync: (_: number, done: (error: Error | null) => void) => void setImmediate(done, null) });
 syncBuiltinESMExports();
+
+/** Stops the time that code measures for itself; returns how to let it pass again. */
+export function stopTime(): () => void {
+  const stopped = Object.assign(performance, { now: () => 0 });
+  return () => void Reflect.deleteProperty(stopped, "now");
+}
+
+/** Milliseconds of real time, also while it is stopped for others. */
+export const realNow: () => number = performance.now.bind(performance);

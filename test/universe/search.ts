@@ -1,4 +1,5 @@
 // Searches many stories for one that breaks an invariant, and shortens it.
+import { realNow } from "./sameTurn.ts";
 import fc from "fast-check";
 import type { Bug } from "./bugs.ts";
 import { play, type Lived } from "./play.ts";
@@ -30,13 +31,13 @@ export async function search(wanted: Search): Promise<Found | undefined> {
   let until = Number.POSITIVE_INFINITY;
   let passed = 0;
   const property = fc.asyncProperty(storyArbitrary, async (story) => {
-    if (performance.now() > until) return;
+    if (realNow() > until) return;
     try {
       const one = await play(story, { bug });
       // Not while a failure is shortened.
       if (until === Number.POSITIVE_INFINITY) lived(one);
     } catch (error) {
-      until = Math.min(until, performance.now() + shorteningMs);
+      until = Math.min(until, realNow() + shorteningMs);
       throw error;
     }
     if (until === Number.POSITIVE_INFINITY) passed++;

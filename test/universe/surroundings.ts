@@ -44,7 +44,7 @@ export interface Surroundings {
   /** The process at an address. */
   peerAt(address: string | undefined): Peer | undefined;
   /** Notes what happens. */
-  tell(text: string, role?: string): void;
+  tell(text: string): void;
   /** A part of the universe cannot continue. */
   fail(error: unknown): void;
   /** Work that does not depend on the clock. */

@@ -88,8 +88,7 @@ export class World implements Surroundings {
     this.seats = Array.from({ length: members }, (_, index) => new Seat(this, index + 1));
   }
 
-  tell(text: string, role?: string): void {
-    if (role === "following" || role === "catching up") return;
+  tell(text: string): void {
     const last = this.told.at(-1);
     const line = `${((this.time.now() - this.#begun) / 1000).toFixed(3)} s: ${text}`;
     if (last?.endsWith(`: ${text}`)) return;

@@ -16,6 +16,7 @@ import {
 import { usualTiming } from "../../../service/replication/member.ts";
 import { Membership } from "../../../service/replication/membership.ts";
 import { MemoryLog } from "../../../service/replication/memoryLog.ts";
+import { randomOf } from "../../support/random.ts";
 
 /** Mistakes that the simulation must find. */
 export const bugs = [
@@ -31,17 +32,6 @@ export const bugs = [
   "trusts the clock of the log",
 ] as const;
 export type Bug = (typeof bugs)[number];
-
-/** Numbers from 0 to 1 (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** Virtual time: events in order. */
 class Time {
