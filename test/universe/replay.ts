@@ -7,16 +7,10 @@ import { play } from "./play.ts";
 import type { Story } from "./story.ts";
 import type { World } from "./world.ts";
 
-/** Where the steps of a replay are read and written. */
-export interface Stage {
-  readonly input: NodeJS.ReadableStream;
-  write(text: string): void;
-}
-
-const terminal: Stage = { input: process.stdin, write: (text) => void process.stdout.write(text) };
+const write = (text: string): void => void process.stdout.write(text);
 
 /** Replays a story. Each line of the input lets the next thing happen; its end lets all of them happen. */
-export async function replay(story: Story, bug: Bug | undefined, { input, write }: Stage = terminal): Promise<void> {
+export async function replay(story: Story, bug: Bug | undefined): Promise<void> {
   let world: World | undefined;
   const server = createServer((request, response) => {
     const app = world?.leader?.app;
@@ -25,7 +19,7 @@ export async function replay(story: Story, bug: Bug | undefined, { input, write 
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const lines = createInterface({ input })[Symbol.asyncIterator]();
+  const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
   write(`The console is at ${url} while a member leads. Return lets the next thing happen.\n`);
   let signedIn: unknown;
   try {
