@@ -435,16 +435,12 @@ export class Process implements ProviderProcess {
     return delays;
   }
 
-  #end(): Promise<never> {
-    this.kill();
-    return never;
-  }
-
   /** Ends it in the middle of whatever it does. */
-  kill(): void {
+  #end(): Promise<never> {
     this.isDead = true;
     this.#held.abort();
     this.#die();
+    return never;
   }
 
   #clock(): Clock {
@@ -504,7 +500,7 @@ const paths = [...operationsById.values()].map(({ id, method, path }) => ({
 }));
 
 /** The operation of a request. */
-export function operationOf({ method, url }: Sent): string {
+function operationOf({ method, url }: Sent): string {
   const { pathname } = new URL(url);
   return paths.find((one) => one.method === method && one.pattern.test(pathname))?.id ?? "";
 }

@@ -4,7 +4,7 @@ import type { Outcome, Sent, Transport } from "../../provider/client/transport.t
 import { canary } from "../faults/programs.ts";
 import type { Planted } from "../support/simulation.ts";
 import type { Verbs } from "../support/verbs.ts";
-import { instead } from "./instead.ts";
+import { instead } from "../support/instead.ts";
 
 /** The mistakes, by the part that makes them. */
 export const bugs = {

@@ -46,7 +46,7 @@ async function main(): Promise<void> {
   if (values.story !== undefined) {
     const story = JSON.parse(readFileSync(values.story, "utf8")) as Story;
     if (values.console) return replay(story, bug);
-    await play(story, { bug, onTold: (line) => console.log(line) });
+    await play(story, { bug, onNote: (line) => console.log(line) });
     return console.log("No invariant is broken.");
   }
   if (values.bugs) return findBugs();
@@ -63,9 +63,9 @@ async function main(): Promise<void> {
   };
   const found = await search({
     ...{ runs, seed, bug },
-    lived: (lived) => {
+    passed: (result) => {
       played++;
-      for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += lived[name];
+      for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += result[name];
       if (realNow() < saidAt + everySeconds * 1000) return;
       saidAt = realNow();
       console.log(summary());

@@ -1,6 +1,6 @@
 // A member of the service in simulated time: the product's own Membership, LeaderLog and service, on a disk of its own. Its process
 // may be killed, paused and cut off; a supervisor starts the next one on the same disk.
-import { mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createService, seededRandom, type Clock, type Service } from "../../service/index.ts";
 import { LeaderLog } from "../../service/replication/leaderLog.ts";
@@ -11,13 +11,13 @@ import { keepLog } from "../../service/replication/snapshots.ts";
 import { storeFile } from "../../service/store/database.ts";
 import { MemberCopy, schemaOfCopies, snapshotOf } from "../../service/store/memberCopy.ts";
 import type { Sent } from "../../provider/client/transport.ts";
+import { remoteLog } from "../support/remoteLog.ts";
+import { newFolder } from "../support/simulation.ts";
 import { plantInRequest, plantInStore, secondRequest } from "./bugs.ts";
 import type { Peer, Reply, Surroundings } from "./surroundings.ts";
 
 /** Slower than usual, because every look at the log takes a moment of the computer that simulates hours of them. */
 const timing: Timing = { leaseMs: 4000, renewMs: 1000, lookMs: 400, retryMs: 200 };
-/** Milliseconds until a request to the log counts as lost. */
-const answerMs = 2000;
 /** Milliseconds after which a supervisor starts the next process. */
 const restartMs = 500;
 /** Milliseconds in which requests wait for a leader. */
@@ -32,6 +32,13 @@ const keepMs = 5000;
 
 const schema = schemaOfCopies();
 
+/** The disk of a member that has not begun yet: made once, because the tables take longer than everything else at a start. */
+const emptyDisk = newFolder();
+process.once("exit", () => rmSync(emptyDisk, { recursive: true, force: true }));
+new MemberCopy(storeFile(emptyDisk)).release();
+// Members have the same key.
+writeFileSync(join(emptyDisk, "key"), `${Buffer.alloc(32, 7).toString("base64")}\n`);
+
 /** The disk of a member, and the process that uses it now. */
 export class Seat {
   readonly address: string;
@@ -44,9 +51,7 @@ export class Seat {
     this.world = world;
     this.address = `http://member-${index}`;
     this.folder = join(world.folder, `member-${index}`);
-    mkdirSync(this.folder, { recursive: true });
-    // Members have the same key.
-    writeFileSync(join(this.folder, "key"), `${Buffer.alloc(32, 7).toString("base64")}\n`);
+    cpSync(emptyDisk, this.folder, { recursive: true });
     this.process = new MemberProcess(this, `${index}.${++this.#started}`);
   }
 
@@ -100,9 +105,9 @@ export class MemberProcess implements Peer {
       after: (ms, run) => void this.after(ms, run),
       lead: (epoch) => this.#lead(epoch, broken),
       drain: () => this.#drain(),
-      end: (isLost) => this.#end(isLost),
+      end: () => this.kill(),
       changed: ({ role }) => {
-        if (role === "ended" && !this.isDead) world.tell(`member ${id} ends`);
+        if (role === "ended" && !this.isDead) world.note(`member ${id} ends`);
       },
       failed: (error) => world.fail(error),
     });
@@ -129,12 +134,15 @@ export class MemberProcess implements Peer {
     return () => cancel();
   }
 
+  /** Runs as soon as the process is not paused; never if it has died. */
+  #whenAwake(run: () => void): void {
+    if (!this.isDead && this.#pausedUntil <= this.#world.time.now()) run();
+    else this.after(0, run);
+  }
+
   /** Resolves when the process is not paused; never if it has died. */
   awake(): Promise<void> {
-    return new Promise((resolve) => {
-      if (!this.isDead && this.#pausedUntil <= this.#world.time.now()) resolve();
-      else this.after(0, resolve);
-    });
+    return new Promise((resolve) => this.#whenAwake(resolve));
   }
 
   pause(ms: number): void {
@@ -244,15 +252,6 @@ export class MemberProcess implements Peer {
     });
   }
 
-  #end(isLost: boolean): void {
-    if (isLost) return this.kill();
-    if (this.isDead) return;
-    this.isDead = true;
-    this.#die();
-    this.#left = this.#leave();
-    this.seat.restart(this.#left);
-  }
-
   async take(sent: Sent): Promise<Reply> {
     if (this.isCut) return "lost";
     return Promise.race([this.died, this.awake().then(() => this.#take(sent))]);
@@ -328,44 +327,18 @@ export class MemberProcess implements Peer {
     again();
   }
 
-  /** The log at the other end of a network that delays, loses and doubles requests and answers. */
+  /** The log over a network. */
   #remote(log: Log): Log {
-    const world = this.#world;
-    const { fate } = world;
-    const over =
-      <Values extends readonly unknown[], T>(request: (...values: Values) => Promise<T>) =>
-      (...values: Values): Promise<T> =>
-        new Promise((resolve, reject) => {
-          const sentAt = world.time.now();
-          let isOver = false;
-          const answer = (how: () => void): void =>
-            void this.after(0, () => {
-              if (isOver) return;
-              isOver = true;
-              if (world.bug === "a leader counts its lease from after the request")
-                this.#stood += world.time.now() - sentAt;
-              how();
-            });
-          world.time.after(answerMs, () => answer(() => reject(new LogUnavailable("no answer"))));
-          if (this.isCut || this.isDead || fate.strikes("log requests lost")) return;
-          // The request arrives even if the process has died or is paused by then.
-          const send = async (): Promise<void> => {
-            const later = (how: () => void): void => void world.time.after(fate.logDelay(), () => answer(how));
-            try {
-              const found = await request(...values);
-              if (!this.isCut && !fate.strikes("log answers lost")) later(() => resolve(found));
-            } catch (error) {
-              later(() => reject(asUnavailable(error)));
-            }
-          };
-          world.time.after(fate.logDelay(), () => void send());
-          if (fate.strikes("log requests doubled"))
-            world.time.after(fate.logDelay(), () => void request(...values).catch(() => undefined));
-        });
-    return new Proxy(log, {
-      get(target, name) {
-        const member: unknown = Reflect.get(target, name);
-        return typeof member === "function" ? over((member as () => Promise<unknown>).bind(target)) : member;
+    const { time, fate, bug } = this.#world;
+    return remoteLog(log, {
+      now: () => time.now(),
+      after: (ms, run) => time.after(ms, run),
+      awake: (run) => this.#whenAwake(run),
+      isCut: () => this.isCut || this.isDead,
+      delay: () => fate.logDelay(),
+      strikes: (what) => fate.strikes(`log ${what}`),
+      waited: (ms) => {
+        if (bug === "a leader counts its lease from after the request") this.#stood += ms;
       },
     });
   }
@@ -378,7 +351,3 @@ const injected = ({ method, url, headers, body }: Sent) => {
     ...(body === undefined ? {} : { payload: body }),
   };
 };
-
-/** As with a database: an entry that is there already came from an attempt whose answer was lost. */
-const asUnavailable = (error: unknown): unknown =>
-  error instanceof Error && /cannot be appended/.test(error.message) ? new LogUnavailable(error.message) : error;

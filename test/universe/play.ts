@@ -9,21 +9,21 @@ import { enter } from "./person.ts";
 import type { Disturbance, Story } from "./story.ts";
 import { World, type WorldOptions } from "./world.ts";
 
-/** What a story came to. */
-export interface Lived extends Pick<Played, "steps" | "failed" | "died" | "simulatedMs"> {
+/** What happened in a story. */
+export interface Result extends Pick<Played, "steps" | "failed" | "died" | "simulatedMs"> {
   readonly requests: number;
   readonly takeovers: number;
 }
 
 /** Options of one playing. */
-export interface Playing extends Pick<WorldOptions, "hasConsole" | "onTold"> {
+export interface Playing extends Pick<WorldOptions, "hasConsole" | "onNote"> {
   readonly bug?: Bug | undefined;
   /** Is given the universe before anything happens in it. */
   readonly onWorld?: (world: World) => void;
 }
 
 /** Plays a story. @throws Broken when an invariant is violated; the error has all that happened. */
-export async function play(story: Story, { onWorld, ...options }: Playing = {}): Promise<Lived> {
+export async function play(story: Story, { onWorld, ...options }: Playing = {}): Promise<Result> {
   const { members, luck } = story;
   const resume = stopTime();
   const world = new World({ seed: "universe", luck, members, ...options });
@@ -32,14 +32,14 @@ export async function play(story: Story, { onWorld, ...options }: Playing = {}):
     return await world.pass(live(world, story));
   } catch (error) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    throw new Broken(`${text}\n\n${world.told.join("\n")}`);
+    throw new Broken(`${text}\n\n${world.notes.join("\n")}`);
   } finally {
     await world.close();
     resume();
   }
 }
 
-async function live(world: World, { people, disturbances }: Story): Promise<Lived> {
+async function live(world: World, { people, disturbances }: Story): Promise<Result> {
   const from = world.time.now();
   const entered: Simulation[] = [];
   for (const index of people.keys()) entered.push(await enter(world, `person-${index + 1}`));
@@ -60,7 +60,7 @@ async function live(world: World, { people, disturbances }: Story): Promise<Live
           isTroubled: true,
           calm: () => calmFor(index),
           slug: `person-${index + 1}`,
-          onLine: (line) => world.tell(`${name} ${line.trim()}`),
+          onLine: (line) => world.note(`${name} ${line.trim()}`),
         });
       }),
     );
@@ -81,7 +81,7 @@ function disturb(world: World, { what, seconds, member }: Disturbance): void {
   const leading = processes.find(({ answers }) => answers);
   const chosen: MemberProcess | undefined = processes[member] ?? leading ?? processes[0];
   const ms = seconds * 1000;
-  world.tell(`${what}${isOfMember(what) ? ` of member ${chosen?.id ?? ""}` : ""} for ${seconds} s`);
+  world.note(`${what}${isOfMember(what) ? ` of member ${chosen?.id ?? ""}` : ""} for ${seconds} s`);
   if (what === "kill") chosen?.kill();
   else if (what === "pause") chosen?.pause(ms);
   else if (what === "cut") chosen?.cut(ms);

@@ -26,7 +26,7 @@ export async function replay(story: Story, bug: Bug | undefined): Promise<void> 
     await play(story, {
       ...{ bug, hasConsole: true },
       onWorld: (made) => (world = made),
-      async onTold(line) {
+      async onNote(line) {
         write(`${line}\n`);
         const { leader } = world ?? {};
         // Every leader has sessions of its own.

@@ -2,7 +2,7 @@
 import { realNow } from "./sameTurn.ts";
 import fc from "fast-check";
 import type { Bug } from "./bugs.ts";
-import { play, type Lived } from "./play.ts";
+import { play, type Result } from "./play.ts";
 import { storyArbitrary, type Story } from "./story.ts";
 
 /** Which stories are played. */
@@ -13,7 +13,7 @@ export interface Search {
   /** Milliseconds after which shortening stops. */
   readonly shorteningMs?: number;
   /** Called for every story that passed. */
-  readonly lived?: (lived: Lived) => void;
+  readonly passed?: (result: Result) => void;
 }
 
 /** A story that breaks an invariant. */
@@ -27,7 +27,7 @@ export interface Found {
 
 /** Plays stories until one breaks an invariant; undefined if none does. */
 export async function search(wanted: Search): Promise<Found | undefined> {
-  const { runs, seed, bug, shorteningMs = 120_000, lived = () => undefined } = wanted;
+  const { runs, seed, bug, shorteningMs = 120_000, passed: onPassed = () => undefined } = wanted;
   let until = Number.POSITIVE_INFINITY;
   let passed = 0;
   const property = fc.asyncProperty(storyArbitrary, async (story) => {
@@ -35,7 +35,7 @@ export async function search(wanted: Search): Promise<Found | undefined> {
     try {
       const one = await play(story, { bug });
       // Not while a failure is shortened.
-      if (until === Number.POSITIVE_INFINITY) lived(one);
+      if (until === Number.POSITIVE_INFINITY) onPassed(one);
     } catch (error) {
       until = Math.min(until, realNow() + shorteningMs);
       throw error;

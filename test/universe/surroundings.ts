@@ -44,7 +44,7 @@ export interface Surroundings {
   /** The process at an address. */
   peerAt(address: string | undefined): Peer | undefined;
   /** Notes what happens. */
-  tell(text: string): void;
+  note(text: string): void;
   /** A part of the universe cannot continue. */
   fail(error: unknown): void;
   /** Work that does not depend on the clock. */
@@ -59,6 +59,6 @@ export interface Surroundings {
   brokenLog(log: Log): Log;
   /** The copy of a member, which is busy while it changes. */
   brokenCopy(copy: Copy): Copy;
-  /** What a leader's store tells of its transactions. */
+  /** How a leader's store reports its transactions. */
   brokenGroupLog(log: GroupLog): GroupLog;
 }

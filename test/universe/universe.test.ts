@@ -76,7 +76,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("the same story is told in the same words", async () => {
+test("a story that is repeated logs the same lines", async () => {
   const first = await universe(["--story", file]);
   expect(first.output).toMatch(
     /kill of member \d\.1 for 1 s\n[^]*member \d\.\d answers, epoch 2[^]*No invariant is broken/,

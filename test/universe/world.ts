@@ -11,11 +11,11 @@ import { auditKept } from "../../service/http/audit.ts";
 import { addToken } from "../../service/store/tokens.ts";
 import type { Audited, Seen, Service } from "../../service/index.ts";
 import type { Outcome, Sent } from "../../provider/client/transport.ts";
+import { instead } from "../support/instead.ts";
 import { lateAnswer, newFolder, type Watched } from "../support/simulation.ts";
 import { SimulatedTime } from "../support/simulatedTime.ts";
 import type { Bug } from "./bugs.ts";
 import { Fate } from "./fate.ts";
-import { instead } from "./instead.ts";
 import { Seat } from "./member.ts";
 import type { Peer, Reply, Surroundings } from "./surroundings.ts";
 
@@ -37,8 +37,8 @@ export interface WorldOptions {
   readonly bug?: Bug | undefined;
   /** Whether the members have a console. */
   readonly hasConsole?: boolean;
-  /** Is told what happens, and may wait before it continues. */
-  readonly onTold?: (text: string) => void | Promise<void>;
+  /** Called with each note, and may wait before anything else happens. */
+  readonly onNote?: (text: string) => void | Promise<void>;
 }
 
 /** Simulated milliseconds after which a universe counts as stuck. */
@@ -46,6 +46,8 @@ const longest = 24 * 3600_000;
 /** Simulated milliseconds in which some member must lead, once nothing goes wrong. */
 const leadWithin = 60_000;
 const lookMs = 100;
+/** Simulated milliseconds until messages that were late have arrived, each by four ways of up to 10 s, and a lease has ended that ends. */
+const settledMs = 45_000;
 
 /** Members, log, networks and time. */
 export class World implements Surroundings {
@@ -63,13 +65,13 @@ export class World implements Surroundings {
   /** Internal errors that members logged. */
   readonly mistakes: string[] = [];
   /** What happened, in order. */
-  readonly told: string[] = [];
+  readonly notes: string[] = [];
   isOver = false;
   requests = 0;
   takeovers = 0;
-  readonly #onTold: ((text: string) => void | Promise<void>) | undefined;
-  /** What was told and is not over yet, in order. */
-  #telling = Promise.resolve();
+  readonly #onNote: ((text: string) => void | Promise<void>) | undefined;
+  /** The notes that are not handled yet, in order. */
+  #noting = Promise.resolve();
   readonly #services: Service[] = [];
   readonly #begun: number;
   #moves = 0;
@@ -78,24 +80,24 @@ export class World implements Surroundings {
   #leader: { readonly process: Peer } | undefined;
   #epoch = 0;
 
-  constructor({ seed, luck, members, bug, hasConsole = false, onTold }: WorldOptions) {
+  constructor({ seed, luck, members, bug, hasConsole = false, onNote }: WorldOptions) {
     this.seed = seed;
     this.fate = new Fate(luck);
     this.bug = bug;
     this.hasConsole = hasConsole;
-    this.#onTold = onTold;
+    this.#onNote = onNote;
     this.#begun = this.time.now();
     this.seats = Array.from({ length: members }, (_, index) => new Seat(this, index + 1));
   }
 
-  tell(text: string): void {
-    const last = this.told.at(-1);
+  note(text: string): void {
+    const last = this.notes.at(-1);
     const line = `${((this.time.now() - this.#begun) / 1000).toFixed(3)} s: ${text}`;
     if (last?.endsWith(`: ${text}`)) return;
-    this.told.push(line);
-    const onTold = this.#onTold;
+    this.notes.push(line);
+    const onNote = this.#onNote;
     // Time stands still meanwhile.
-    if (onTold) void this.busy((this.#telling = this.#telling.then(() => onTold(line))));
+    if (onNote) void this.busy((this.#noting = this.#noting.then(() => onNote(line))));
   }
 
   fail(error: unknown): void {
@@ -146,7 +148,7 @@ export class World implements Surroundings {
       this.#epoch = epoch;
       this.#leader = { process };
     }
-    this.tell(`member ${process.id} answers, epoch ${epoch}`);
+    this.note(`member ${process.id} answers, epoch ${epoch}`);
   }
 
   /** The service of the member that leads; undefined while none does. */
@@ -177,12 +179,11 @@ export class World implements Surroundings {
 
   /** Nothing goes wrong from now on. */
   async calm(): Promise<void> {
-    this.tell("nothing goes wrong any more");
+    this.note("nothing goes wrong any more");
     this.isCalm = true;
     this.fate.calm();
     for (const { process } of this.seats) process.heal();
-    // A leader whose lease ends now still ends.
-    await this.wait(2 * leadWithin);
+    await this.wait(settledMs);
     await this.led();
   }
 
@@ -239,7 +240,7 @@ export class World implements Surroundings {
     if (this.fate.strikes("requests lost")) return this.fate.random < 0.5 ? never : lost;
     if (this.fate.strikes("requests doubled") && mayRepeat(sent)) {
       // A proxy in between got no answer, and sends it again.
-      this.tell(`${sent.method} ${new URL(sent.url).pathname} arrives twice`);
+      this.note(`${sent.method} ${new URL(sent.url).pathname} arrives twice`);
       void this.#deliver(sent);
       await this.wait(this.fate.delay());
     }

@@ -3,20 +3,13 @@
 import { Appender } from "../../../service/replication/appender.ts";
 import { catchUp, type Copy } from "../../../service/replication/catchUp.ts";
 import { DoesNotApply, type Position } from "../../../service/replication/changes.ts";
-import {
-  LogUnavailable,
-  type Entry,
-  type Leadership,
-  type Log,
-  type Logged,
-  type Members,
-  type SharedHistory,
-  type Snapshot,
-} from "../../../service/replication/log.ts";
+import type { Entry, Log, Logged, Snapshot } from "../../../service/replication/log.ts";
 import { usualTiming } from "../../../service/replication/member.ts";
 import { Membership } from "../../../service/replication/membership.ts";
 import { MemoryLog } from "../../../service/replication/memoryLog.ts";
+import { instead } from "../../support/instead.ts";
 import { randomOf } from "../../support/random.ts";
+import { remoteLog } from "../../support/remoteLog.ts";
 
 /** Mistakes that the simulation must find. */
 export const bugs = [
@@ -39,11 +32,16 @@ class Time {
   #events: { readonly at: number; readonly order: number; readonly run: () => void }[] = [];
   #order = 0;
 
-  after(ms: number, run: () => void): void {
+  /** Returns how to prevent it. */
+  after(ms: number, run: () => void): () => void {
     const event = { at: this.now + ms, order: this.#order++, run };
     let at = this.#events.length;
     while (at > 0 && (this.#events[at - 1]?.at ?? 0) > event.at) at--;
     this.#events.splice(at, 0, event);
+    return () => {
+      const found = this.#events.indexOf(event);
+      if (found >= 0) this.#events.splice(found, 1);
+    };
   }
 
   async until(end: number): Promise<void> {
@@ -121,7 +119,6 @@ export interface Played {
   readonly replaced: number;
 }
 
-const answerMs = 2000;
 const day = 24 * 3600_000;
 
 class Run {
@@ -202,7 +199,7 @@ class Process {
   readonly #run: Run;
   readonly copy: ListCopy;
   readonly mayLead: boolean;
-  readonly #log: Omit<Log, keyof Members | keyof SharedHistory>;
+  readonly #log: Log;
   readonly #membership: Membership;
   #appender: Appender | undefined;
   #pausedUntil = 0;
@@ -226,7 +223,7 @@ class Process {
       return [{ ...position, schema: 0, bytes: Buffer.of(), at: 0 }, ...next];
     };
     this.#membership = new Membership({
-      ...{ copy, log: { ...this.#log, read }, timing: usualTiming },
+      ...{ copy, log: instead(this.#log, { read }), timing: usualTiming },
       mayLead: mayLead || run.bug === "leads where it may not",
       me: { id: `process-${++Process.#started}`, address: "" },
       now: () => run.time.now - this.#stood,
@@ -285,77 +282,48 @@ class Process {
     });
   }
 
-  /** The log at the other end of a network that delays and loses requests and answers. */
-  #remote(log: MemoryLog): Omit<Log, keyof Members | keyof SharedHistory> {
-    const over =
-      <Values extends readonly unknown[], T>(request: (...values: Values) => Promise<T>) =>
-      (...values: Values): Promise<T> =>
-        new Promise((resolve, reject) => {
-          const run = this.#run;
-          const sentAt = run.time.now;
-          let isOver = false;
-          const answer = (how: () => void): void =>
-            this.#later(0, () => {
-              if (isOver) return;
-              isOver = true;
-              if (run.bug === "counts its lease from after the request") this.#stood += run.time.now - sentAt;
-              how();
-            });
-          run.time.after(answerMs, () => answer(() => reject(new LogUnavailable("no answer"))));
-          if (this.#isCut || run.random < run.faults.lost) return;
-          // The request arrives even if the process has died or is paused by then.
-          run.time.after(run.delay(), () => {
-            const later = (how: () => void): void => run.time.after(run.delay(), () => answer(how));
-            const send = async (): Promise<void> => {
-              try {
-                const found = await request(...values);
-                if (!this.#isCut && run.random >= run.faults.lost) later(() => resolve(found));
-              } catch (error) {
-                later(() => reject(asUnavailable(error)));
-              }
-            };
-            void send();
-          });
-        });
-    const append = async (entries: readonly Entry[]): Promise<boolean> => {
-      const epoch = (await log.leadership())?.epoch ?? 0;
-      if (this.#run.bug !== "appends without a fence") return log.append(entries);
-      // Whatever the epoch of an entry is, it counts.
-      const { seq } = await log.end();
-      return log.append(entries.map((entry, i) => ({ ...entry, epoch, seq: seq + i + 1 })));
-    };
+  /** The log over a network, with the planted bug. */
+  #remote(log: MemoryLog): Log {
     const run = this.#run;
     const { bug } = run;
     const renews = <T>(renewed: T): T => {
       run.renewedAt = run.logNow;
       return renewed;
     };
-    const leadership = async (): Promise<Leadership | undefined> => {
-      const found = await log.leadership();
-      const hasEnded = bug === "trusts the clock of the log" && run.logNow >= run.renewedAt + (found?.leaseMs ?? 0);
-      return found && hasEnded ? { ...found, leaseMs: 0 } : found;
-    };
-    const takeOver: Log["takeOver"] = async (from, member, leaseMs, renewal) => {
-      const last = bug === "trusts the clock of the log" ? (await log.leadership())?.renewal : renewal;
-      return renews(await log.takeOver(from, member, leaseMs, last));
-    };
-    return {
-      leadership: over(leadership),
-      takeOver: over(takeOver),
-      renew: over(async (...values: Parameters<Log["renew"]>) => renews(await log.renew(...values))),
-      release: over((epoch: number) => log.release(epoch)),
-      append: over(append),
-      read: over((...values: Parameters<Log["read"]>) => log.read(...values)),
-      end: over(() => log.end()),
-      addSnapshot: over((snapshot: Snapshot) => log.addSnapshot(snapshot)),
-      lastBefore: over((moment: number) => log.lastBefore(moment)),
-      extent: over(() => log.extent()),
-      replaceAll: over((...values: Parameters<Log["replaceAll"]>) => log.replaceAll(...values)),
-      removeSnapshot: over((seq: number) => log.removeSnapshot(seq)),
-      latestSnapshot: over((seq?: number) => log.latestSnapshot(seq)),
-      trim: over((seq: number) => log.trim(seq)),
-      close: async () => {},
-    };
+    const broken = instead<Log>(log, {
+      append: async (entries) => {
+        const epoch = (await log.leadership())?.epoch ?? 0;
+        if (bug !== "appends without a fence") return log.append(entries);
+        // Whatever the epoch of an entry is, it counts.
+        const { seq } = await log.end();
+        return log.append(entries.map((entry, i) => ({ ...entry, epoch, seq: seq + i + 1 })));
+      },
+      leadership: async () => {
+        const found = await log.leadership();
+        const hasEnded = bug === "trusts the clock of the log" && run.logNow >= run.renewedAt + (found?.leaseMs ?? 0);
+        return found && hasEnded ? { ...found, leaseMs: 0 } : found;
+      },
+      takeOver: async (from, member, leaseMs, renewal) => {
+        const last = bug === "trusts the clock of the log" ? (await log.leadership())?.renewal : renewal;
+        return renews(await log.takeOver(from, member, leaseMs, last));
+      },
+      renew: async (...values) => renews(await log.renew(...values)),
+    });
+    return remoteLog(broken, {
+      now: () => run.time.now,
+      after: (ms, callback) => run.time.after(ms, callback),
+      awake: (callback) => {
+        if (this.#isDead) return;
+        if (this.#pausedUntil > run.time.now) this.#later(0, callback);
+        else callback();
+      },
+      isCut: () => this.#isCut,
+      delay: () => run.delay(),
+      strikes: () => run.random < run.faults.lost,
+      waited: (ms) => {
+        if (bug === "counts its lease from after the request") this.#stood += ms;
+      },
+    });
   }
 
   get #isLeading(): boolean {
@@ -401,10 +369,6 @@ class Process {
     await log.trim(own.position.seq);
   }
 }
-
-/** As with a database: an entry that is there already came from an attempt whose answer was lost. */
-const asUnavailable = (error: unknown): unknown =>
-  error instanceof Error && /cannot be appended/.test(error.message) ? new LogUnavailable(error.message) : error;
 
 /** Plays one run. */
 export async function play(seed: number, bug?: Bug): Promise<Played> {
