@@ -71,6 +71,8 @@ export class NewerEntry extends StoreError {
 export class MemberCopy implements Copy {
   readonly #file: string;
   #db: DatabaseSync;
+  /** Nobody else moves it. */
+  #position: Position = { epoch: 0, seq: 0 };
   #replaced = 0;
 
   /** Opens the file, or creates an empty store. A damaged file is replaced. */
@@ -97,6 +99,7 @@ export class MemberCopy implements Copy {
     }
     prepareCopy(db);
     follow(db);
+    this.#position = positionOf(db);
     return db;
   }
 
@@ -105,7 +108,7 @@ export class MemberCopy implements Copy {
   }
 
   get position(): Position {
-    return positionOf(this.#db);
+    return this.#position;
   }
 
   /** How often it was replaced, because it did not fit the log. */
@@ -146,7 +149,9 @@ export class MemberCopy implements Copy {
   #applySome(entries: readonly Decoded[], seq: number): number {
     const until = performance.now() + transactionMs;
     try {
-      return apply(this.#db, entries, () => performance.now() >= until);
+      const applied = apply(this.#db, entries, () => performance.now() >= until);
+      this.#position = positionOf(this.#db);
+      return applied;
     } catch (error) {
       const isDamaged = [11, 26].includes(sqliteCode(error) ?? 0);
       throw isDamaged ? new DoesNotApply(`the copy is damaged before entry ${seq}`, { cause: error }) : error;
