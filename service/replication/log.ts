@@ -197,12 +197,14 @@ export interface Log extends Members, SharedHistory {
   /** The last entry that was appended at a moment or before, in milliseconds since 1970; 0 if there is none. */
   lastBefore(moment: number): Promise<number>;
   extent(): Promise<Extent>;
-  /** Stores a snapshot, unless there is one with its number. */
-  addSnapshot(snapshot: Snapshot): Promise<void>;
+  /** Stores a snapshot. Another member may store one with the same number, so each gets an id, which is returned. */
+  addSnapshot(snapshot: Snapshot): Promise<string>;
+  /** The snapshot with that id; undefined if it is not there. */
+  snapshot(id: string): Promise<Snapshot | undefined>;
   /** The latest snapshot, or the latest one of `seq` or before; undefined if there is none. */
   latestSnapshot(seq?: number): Promise<Snapshot | undefined>;
-  /** Removes a snapshot. */
-  removeSnapshot(seq: number): Promise<void>;
+  /** Removes the snapshot with that id. */
+  removeSnapshot(id: string): Promise<void>;
   /** Removes the entries up to and including `seq`, except for the last entry of the log, and the snapshots before `seq`. */
   trim(seq: number): Promise<void>;
   close(): Promise<void>;

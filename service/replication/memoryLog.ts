@@ -18,13 +18,13 @@ import type {
 export class MemoryLog implements Log {
   readonly #now: () => number;
   readonly #entries: Logged[] = [];
-  #snapshots: readonly (Snapshot & { readonly at: number })[] = [];
+  #snapshots: readonly (Snapshot & { readonly at: number; readonly id: string })[] = [];
   #identity: Uint8Array | undefined;
   #place: Uint8Array | undefined;
   readonly #members = new Map<string, Standing & { readonly at: number }>();
   #history: readonly HistoryPart[] = [];
   #latest: Leadership | undefined;
-  #renewals = 0;
+  #ids = 0;
 
   constructor(now: () => number) {
     this.#now = now;
@@ -35,7 +35,7 @@ export class MemoryLog implements Log {
   }
 
   get #next(): string {
-    return String(++this.#renewals);
+    return String(++this.#ids);
   }
 
   async takeOver(from: number, leader: Member, leaseMs: number, renewal?: string): Promise<number | undefined> {
@@ -95,14 +95,22 @@ export class MemoryLog implements Log {
   async extent(): Promise<Extent> {
     const bytesAfter = (seq: number): number =>
       this.#entries.reduce((sum, entry) => sum + (entry.seq > seq ? entry.bytes.length : 0), 0);
-    const snapshots = this.#snapshots.map(({ seq, bytes, at }) => ({ seq, bytes: bytes.length, at }));
+    const snapshots = this.#snapshots
+      .filter(({ seq }, i, all) => seq !== all[i - 1]?.seq)
+      .map(({ seq, bytes, at }) => ({ seq, bytes: bytes.length, at }));
     const bytesSince = bytesAfter(snapshots[0]?.seq ?? 0);
     return { seq: this.#end.seq, size: bytesAfter(0), bytesSince, snapshots, now: this.#now() };
   }
 
-  async addSnapshot(snapshot: Snapshot): Promise<void> {
-    if (this.#snapshots.some(({ seq }) => seq === snapshot.seq)) return;
-    this.#snapshots = [{ ...snapshot, at: this.#now() }, ...this.#snapshots].sort((a, b) => b.seq - a.seq);
+  async addSnapshot({ seq, bytes }: Snapshot): Promise<string> {
+    const id = this.#next;
+    this.#snapshots = [...this.#snapshots, { seq, bytes, id, at: this.#now() }].sort((a, b) => b.seq - a.seq);
+    return id;
+  }
+
+  async snapshot(id: string): Promise<Snapshot | undefined> {
+    const found = this.#snapshots.find((one) => one.id === id);
+    return found && { seq: found.seq, bytes: found.bytes };
   }
 
   async latestSnapshot(seq = Number.POSITIVE_INFINITY): Promise<Snapshot | undefined> {
@@ -110,8 +118,8 @@ export class MemoryLog implements Log {
     return found && { seq: found.seq, bytes: found.bytes };
   }
 
-  async removeSnapshot(seq: number): Promise<void> {
-    this.#snapshots = this.#snapshots.filter((one) => one.seq !== seq);
+  async removeSnapshot(id: string): Promise<void> {
+    this.#snapshots = this.#snapshots.filter((one) => one.id !== id);
   }
 
   async trim(seq: number): Promise<void> {
@@ -165,7 +173,7 @@ export class MemoryLog implements Log {
     this.#identity = identity;
     this.#place = place;
     this.#entries.splice(0, this.#entries.length, { ...last, at });
-    this.#snapshots = [{ seq: last.seq, bytes: snapshot, at }];
+    this.#snapshots = [{ seq: last.seq, bytes: snapshot, id: this.#next, at }];
     return true;
   }
 

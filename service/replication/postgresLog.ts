@@ -83,7 +83,7 @@ const literal = (value: number | string | Uint8Array): string =>
       : `decode('${Buffer.from(value).toString("hex")}', 'hex')`;
 
 /** The rows of a snapshot. It counts only when its last part is there; another member may store one with the same number meanwhile. */
-function* partsOf({ seq, bytes }: Snapshot, attempt: string = randomUUID()): Generator<(number | string | Buffer)[]> {
+function* partsOf({ seq, bytes }: Snapshot, attempt: string): Generator<(number | string | Buffer)[]> {
   const parts = Math.max(1, Math.ceil(bytes.length / partBytes));
   for (let part = 0; part < parts; part++)
     yield [seq, attempt, part, parts, Buffer.from(bytes.subarray(part * partBytes, (part + 1) * partBytes))];
@@ -95,6 +95,12 @@ interface LeadershipRow {
   readonly address: string;
   readonly renewal: string;
   readonly leaseMs: number;
+}
+
+interface SnapshotRow {
+  readonly seq: string;
+  readonly attempt: string;
+  readonly parts: number;
 }
 
 interface LoggedRow {
@@ -307,31 +313,43 @@ class PostgresLog implements Log {
     };
   }
 
-  async addSnapshot(snapshot: Snapshot): Promise<void> {
-    for (const values of partsOf(snapshot)) await this.#query(insertPart, ...values);
+  async addSnapshot(snapshot: Snapshot): Promise<string> {
+    const attempt = randomUUID();
+    for (const values of partsOf(snapshot, attempt)) await this.#query(insertPart, ...values);
+    return attempt;
+  }
+
+  async snapshot(id: string): Promise<Snapshot | undefined> {
+    const sql = `SELECT seq, attempt, parts FROM (${wholeSnapshots}) AS whole WHERE attempt = $1`;
+    const [found] = (await this.#query<SnapshotRow>(sql, id)).rows;
+    return found && this.#whole(found);
   }
 
   async latestSnapshot(seq?: number): Promise<Snapshot | undefined> {
-    const { rows } = await this.#query<{ seq: string; attempt: string; parts: number }>(
+    const { rows } = await this.#query<SnapshotRow>(
       `SELECT seq, attempt, parts FROM (${wholeSnapshots}) AS whole WHERE $1::bigint IS NULL OR seq <= $1::bigint
        ORDER BY seq DESC, attempt LIMIT 1`,
       seq ?? null,
     );
     const [found] = rows;
-    if (found === undefined) return undefined;
-    const bytes: Buffer[] = [];
-    for (let part = 0; part < found.parts; part++) {
-      const sql = `SELECT bytes FROM ${logSchema}.snapshot WHERE seq = $1 AND attempt = $2 AND part = $3`;
-      const [row] = (await this.#query<{ bytes: Buffer }>(sql, found.seq, found.attempt, part)).rows;
-      // Another member removed it in between, because there is a later one.
-      if (row === undefined) return this.latestSnapshot(seq);
-      bytes.push(row.bytes);
-    }
-    return { seq: Number(found.seq), bytes: Buffer.concat(bytes) };
+    // Another member may remove it while it is read, because there is a later one.
+    return found && ((await this.#whole(found)) ?? this.latestSnapshot(seq));
   }
 
-  async removeSnapshot(seq: number): Promise<void> {
-    await this.#query(`DELETE FROM ${logSchema}.snapshot WHERE seq = $1`, seq);
+  /** The parts of a snapshot together; undefined if it is removed meanwhile. */
+  async #whole({ seq, attempt, parts }: SnapshotRow): Promise<Snapshot | undefined> {
+    const bytes: Buffer[] = [];
+    for (let part = 0; part < parts; part++) {
+      const sql = `SELECT bytes FROM ${logSchema}.snapshot WHERE seq = $1 AND attempt = $2 AND part = $3`;
+      const [row] = (await this.#query<{ bytes: Buffer }>(sql, seq, attempt, part)).rows;
+      if (row === undefined) return undefined;
+      bytes.push(row.bytes);
+    }
+    return { seq: Number(seq), bytes: Buffer.concat(bytes) };
+  }
+
+  async removeSnapshot(id: string): Promise<void> {
+    await this.#query(`DELETE FROM ${logSchema}.snapshot WHERE attempt = $1`, id);
   }
 
   async trim(seq: number): Promise<void> {

@@ -114,7 +114,7 @@ export class SealedLog implements Log {
     return this.#log.end();
   }
 
-  addSnapshot({ seq, bytes }: Snapshot): Promise<void> {
+  addSnapshot({ seq, bytes }: Snapshot): Promise<string> {
     return this.#log.addSnapshot({ seq, bytes: this.#seal("snapshots", `snapshot ${seq}`, bytes) });
   }
 
@@ -126,12 +126,19 @@ export class SealedLog implements Log {
     return this.#log.extent();
   }
 
-  removeSnapshot(seq: number): Promise<void> {
-    return this.#log.removeSnapshot(seq);
+  removeSnapshot(id: string): Promise<void> {
+    return this.#log.removeSnapshot(id);
+  }
+
+  async snapshot(id: string): Promise<Snapshot | undefined> {
+    return this.#openSnapshot(await this.#log.snapshot(id));
   }
 
   async latestSnapshot(seq?: number): Promise<Snapshot | undefined> {
-    const found = await this.#log.latestSnapshot(seq);
+    return this.#openSnapshot(await this.#log.latestSnapshot(seq));
+  }
+
+  #openSnapshot(found: Snapshot | undefined): Snapshot | undefined {
     return found && { ...found, bytes: this.#open("snapshots", `snapshot ${found.seq}`, found.bytes) };
   }
 

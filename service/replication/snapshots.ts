@@ -19,7 +19,7 @@ export const usualBytes = 8 * 2 ** 20;
 
 /** Makes a snapshot if one is due, and removes what is no longer needed. Returns the number of the snapshot's last entry. */
 export async function keepLog(
-  log: Pick<Log, "extent" | "read" | "addSnapshot" | "latestSnapshot" | "removeSnapshot" | "trim">,
+  log: Pick<Log, "extent" | "read" | "addSnapshot" | "snapshot" | "removeSnapshot" | "trim">,
   make: () => Promise<MadeSnapshot>,
   { everyBytes, keepMs }: Keeping,
 ): Promise<number | undefined> {
@@ -36,16 +36,16 @@ export async function keepLog(
 
 /** Stores a snapshot, and reads it back before anything relies on it. */
 async function store(
-  log: Pick<Log, "read" | "addSnapshot" | "latestSnapshot" | "removeSnapshot">,
+  log: Pick<Log, "read" | "addSnapshot" | "snapshot" | "removeSnapshot">,
   make: () => Promise<MadeSnapshot>,
 ): Promise<number | undefined> {
   const { epoch, seq, bytes } = await make();
   // The copy of a leader may have an entry that the log does not have yet, and may never have.
   const [last] = await log.read(seq - 1, 1, 1);
   if (last?.seq !== seq || last.epoch !== epoch) return undefined;
-  await log.addSnapshot({ seq, bytes });
-  const stored = await log.latestSnapshot(seq);
+  const id = await log.addSnapshot({ seq, bytes });
+  const stored = await log.snapshot(id);
   if (stored?.seq === seq && Buffer.from(stored.bytes).equals(bytes)) return seq;
-  await log.removeSnapshot(seq);
+  await log.removeSnapshot(id);
   throw new Error(`snapshot ${seq} is not in the log as it was stored`);
 }

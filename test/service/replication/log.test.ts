@@ -7,6 +7,8 @@ import type { Entry, Log, Standing } from "../../../service/replication/log.ts";
 import { MemoryLog } from "../../../service/replication/memoryLog.ts";
 import { logSchema, openPostgresLog } from "../../../service/replication/postgresLog.ts";
 import { CannotOpen, SealedLog } from "../../../service/replication/sealedLog.ts";
+import { keepLog } from "../../../service/replication/snapshots.ts";
+import { instead } from "../../support/instead.ts";
 import { startPair, startPostgres, type PostgresPair, type TestPostgres } from "./postgres.ts";
 
 let server: TestPostgres;
@@ -106,12 +108,29 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
     const before = await log.extent();
     expect([before.size > 0, before.seq]).toEqual([true, 2]);
     expect([await log.lastBefore(before.now), await log.lastBefore(before.now - hour)]).toEqual([2, 0]);
-    await log.addSnapshot({ seq: 2, bytes: Buffer.from("snapshot") });
+    const id = await log.addSnapshot({ seq: 2, bytes: Buffer.from("snapshot") });
     const after = await log.extent();
     expect([before.bytesSince > 0, after.bytesSince, after.snapshots.map(({ seq }) => seq)]).toEqual([true, 0, [2]]);
     expect(Math.abs((after.snapshots[0]?.at ?? 0) - after.now)).toBeLessThan(hour);
-    await log.removeSnapshot(2);
+    await log.removeSnapshot(id);
     expect([await log.latestSnapshot(), (await log.extent()).snapshots]).toEqual([undefined, []]);
+  });
+
+  test("members that store snapshots of the same entry at the same time do not remove each other's", async () => {
+    await log.takeOver(0, one, hour);
+    await log.append([entry(1, 1), entry(2, 1)]);
+    // The pages of two copies may differ.
+    const keep = (text: string) =>
+      keepLog(log, async () => ({ seq: 2, epoch: 1, bytes: Buffer.from(text) }), { everyBytes: 1, keepMs: hour });
+    expect(await Promise.all([keep("one"), keep("two")])).toEqual([2, 2]);
+    expect((await log.extent()).snapshots).toMatchObject([{ seq: 2 }]);
+    expect(["one", "two"]).toContain(Buffer.from((await log.latestSnapshot())?.bytes ?? []).toString());
+    // One that is not stored as it was made is removed, and the others stay.
+    const damaged = instead(log, { snapshot: () => Promise.resolve(undefined) });
+    await log.append([entry(3, 1)]);
+    const make = async () => ({ seq: 3, epoch: 1, bytes: Buffer.from("three") });
+    await expect(keepLog(damaged, make, { everyBytes: 1, keepMs: hour })).rejects.toThrow("as it was stored");
+    expect((await log.latestSnapshot())?.seq).toBe(2);
   });
 
   test("the identity that is stored first stays", async () => {
