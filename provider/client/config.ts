@@ -60,7 +60,7 @@ export const configKeys = {
   },
   identity: {
     description:
-      "How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never.",
+      "How a run without an access token signs in. `auto`: with the identity token of its workflow or environment, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab, Pulumi ESC), which the service exchanges for a token of 15 minutes. `off`: never.",
     environment: "MACHINES_IDENTITY",
     type: "string",
     default: "auto",

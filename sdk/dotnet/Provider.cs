@@ -63,7 +63,7 @@ namespace PulumiMachines.Machines
         public Input<bool>? FleetViews { get; set; }
 
         /// <summary>
-        /// How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+        /// How a run without an access token signs in. `auto`: with the identity token of its workflow or environment, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab, Pulumi ESC), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
         /// </summary>
         [Input("identity")]
         public Input<string>? Identity { get; set; }

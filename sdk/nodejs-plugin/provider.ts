@@ -70,7 +70,7 @@ export interface ProviderArgs {
      */
     fleetViews?: pulumi.Input<boolean | undefined>;
     /**
-     * How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+     * How a run without an access token signs in. `auto`: with the identity token of its workflow or environment, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab, Pulumi ESC), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
      */
     identity?: pulumi.Input<string | undefined>;
     /**

@@ -38,15 +38,20 @@ interface AddFlags extends Flags {
 const issuers: Readonly<Record<string, string>> = {
   github: "https://token.actions.githubusercontent.com",
   gitlab: "https://gitlab.com",
+  // Of Pulumi Cloud's environments (ESC).
+  pulumi: "https://api.pulumi.com/oidc/v2",
 };
 
 /** Claims of which one must be given: without them, everyone who has an account at the issuer would be trusted. */
-const identifying = ["repository", "repository_id", "project_path", "project_id", "sub"];
+const identifying = [
+  ...["repository", "repository_id", "project_path", "project_id", "sub"],
+  ...["https://pulumi.com/org", "https://pulumi.com/org_id"],
+];
 
 function issuerOf(text: string): string {
   const issuer = issuers[text] ?? text;
   if (!isIssuerUrl(issuer))
-    throw new InvalidArgumentError('It must be "github", "gitlab", or an address that begins with https://.');
+    throw new InvalidArgumentError('It must be "github", "gitlab", "pulumi", or an address that begins with https://.');
   return issuer;
 }
 
@@ -57,7 +62,7 @@ function audienceOf(text: string): string {
 }
 
 function claimOf(text: string, before: readonly (readonly [string, string])[] = []) {
-  const [, name, value] = /^(\w{1,100})=(.{1,500})$/.exec(text) ?? [];
+  const [, name, value] = /^([\w:/.-]{1,200})=(.{1,500})$/.exec(text) ?? [];
   if (name === undefined || value === undefined)
     throw new InvalidArgumentError("It must be NAME=VALUE, such as ref_protected=true.");
   return [...before, [name, value] as const];
@@ -82,7 +87,7 @@ function claimsOf({ repository, project, branch, environment, claim = [] }: AddF
   }
   if (!identifying.some((name) => Object.hasOwn(claims, name)))
     throw new Problem(
-      "say whose workflow it is, with --repository (GitHub), --project (GitLab), or --claim sub=…; otherwise everyone at the issuer is trusted",
+      "say whose workflow it is, with --repository (GitHub), --project (GitLab), --claim https://pulumi.com/org=… (Pulumi Cloud), or --claim sub=…; otherwise everyone at the issuer is trusted",
     );
   return claims;
 }
@@ -106,7 +111,8 @@ async function add(_: AddFlags, command: Command): Promise<void> {
   const audience = flags.audience ?? audienceOfRunning(folder);
   const id = trustId();
   const { issuer, role, reusable } = flags;
-  const name = flags.name ?? claims["repository"] ?? claims["project_path"] ?? issuer;
+  const name =
+    flags.name ?? claims["repository"] ?? claims["project_path"] ?? claims["https://pulumi.com/root_env"] ?? issuer;
   await withStore(command, (store: Store) => {
     const scope = scopeOf(store, flags, folder);
     addTrust(store, id, { ...scope, name, issuer, audience, claims, role, isReusable: reusable === true }, Date.now());
@@ -151,7 +157,7 @@ export function addTrusts(program: Command): void {
       .command("add")
       .description("trust the identity tokens of a workflow: each is exchanged for a token of 15 minutes"),
   )
-    .requiredOption("--issuer <url>", "who signs them: github, gitlab, or an address", issuerOf)
+    .requiredOption("--issuer <url>", "who signs them: github, gitlab, pulumi (Pulumi Cloud), or an address", issuerOf)
     .option("--repository <owner/name>", "only of this repository of GitHub")
     .option("--project <path>", "only of this project of GitLab")
     .option("--branch <name>", "only of this branch")

@@ -76,8 +76,10 @@ function trustFor(payload: JWTPayload, trusts: readonly Trust[]): Trust | undefi
 }
 
 /** The name of a token in lists and records: the workflow, and who started it. */
-function nameOf({ sub, actor, user_login: user }: JWTPayload, trust: Trust): string {
-  const person = [actor, user].find((one) => typeof one === "string");
+function nameOf({ sub, ...claims }: JWTPayload, trust: Trust): string {
+  const person = ["actor", "user_login", "https://pulumi.com/actor"]
+    .map((name) => claims[name])
+    .find((one) => typeof one === "string");
   const by = person === undefined ? "" : ` by ${person.slice(0, 80)}`;
   const name = `${(sub ?? trust.name).slice(0, longestName - by.length)}${by}`;
   return name.replaceAll(/[\p{Cc}\p{Cf}]/gu, " ");

@@ -242,9 +242,16 @@ test("trusts are added, listed and removed by a command, which refuses one that 
   expect((await trust(...gitlab, "--audience", `${audience}/v1`)).out).toContain(
     `identity tokens of https://gitlab.com for ${audience} with project_path=acme/shop ref=main ref_type=branch get the role own`,
   );
+  const esc = ["--claim", "https://pulumi.com/org=acme", "--claim", "https://pulumi.com/root_env=machines/production"];
+  const ofEnvironment = await trust("add", "--issuer", "pulumi", ...esc, "--audience", audience, "--reusable");
+  expect(ofEnvironment.out).toContain("of https://api.pulumi.com/oidc/v2 for");
   expect(JSON.parse((await trust("list", "--json")).out)).toMatchObject([
     { id, name: "acme/shop", org: "personal", apps: null, claims, is_reusable: false, used_at: null },
     { issuer: "https://gitlab.com", is_reusable: true, role: "own" },
+    {
+      name: "machines/production",
+      claims: { "https://pulumi.com/org": "acme", "https://pulumi.com/root_env": "machines/production" },
+    },
   ]);
   expect((await trust("list")).out).toMatch(/^ID +NAME +ORG +FOR +ROLE +ISSUER +AUDIENCE +CLAIMS +LAST USE\n/);
   expect((await trust("remove", id)).out).toBe(`trust ${id} is removed, and the tokens that it gave are revoked\n`);

@@ -45,23 +45,26 @@ export async function startActions(issuer: Issuer, claims: JWTPayload, atEnd: At
   };
 }
 
-/** Starts an issuer, which ends with the test. `now` is the time at which it issues tokens, in milliseconds since 1970. */
-export async function startIssuer(now: () => number, atEnd: AtEnd = afterThisTest): Promise<Issuer> {
+/**
+ * Starts an issuer, which ends with the test. `now` is the time at which it issues tokens, in milliseconds since 1970, and `path` that of
+ * its address.
+ */
+export async function startIssuer(now: () => number, atEnd: AtEnd = afterThisTest, path = ""): Promise<Issuer> {
   let [count, privateKey, keys] = [0, undefined as CryptoKey | undefined, [] as object[]];
   const asked: string[] = [];
   const described: Record<string, unknown> = {};
-  const server = createServer(({ url: path = "" }, response) => {
-    asked.push(path);
+  const server = createServer(({ url: of = "" }, response) => {
+    asked.push(of);
     const known: Readonly<Record<string, () => object>> = {
-      "/.well-known/openid-configuration": () => ({ issuer: url, jwks_uri: `${url}/keys`, ...described }),
-      "/keys": () => ({ keys }),
+      [`${path}/.well-known/openid-configuration`]: () => ({ issuer: url, jwks_uri: `${url}/keys`, ...described }),
+      [`${path}/keys`]: () => ({ keys }),
     };
-    const body = known[path]?.();
+    const body = known[of]?.();
     response.writeHead(body ? 200 : 404, { "content-type": "application/json" }).end(JSON.stringify(body ?? {}));
   });
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   atEnd(() => void server.close());
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
   const rotate = async (): Promise<void> => {
     const pair = await generateKeyPair("RS256");
     privateKey = pair.privateKey;

@@ -5,6 +5,7 @@ import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { configKeys } from "../../provider/client/config.ts";
+import { identityVariable } from "../../provider/client/identity.ts";
 import { errorCodes, MachinesError, messageForUser } from "../../provider/client/errors.ts";
 
 import { functions, resources } from "../../provider/registry.ts";
@@ -177,8 +178,9 @@ describe("messages name pages that anyone can open:", () => {
   });
 });
 
-test("the ESC environment in docs/bindings.md sets keys and variables that exist, and the token only as a secret", () => {
-  const [, text = ""] = /^## ESC and .*?^```yaml\n(.*?)^```/ms.exec(readFileSync("docs/bindings.md", "utf8")) ?? [];
+test("the ESC environments in docs/bindings.md set keys and variables that exist, and the token only as a secret", () => {
+  const [, text = "", signedIn = ""] =
+    /^## ESC and .*?^```yaml\n(.*?)^```.*?^```yaml\n(.*?)^```/ms.exec(readFileSync("docs/bindings.md", "utf8")) ?? [];
   const { values } = parse(text) as {
     values: Record<"machines" | "pulumiConfig" | "environmentVariables", Record<string, unknown>>;
   };
@@ -193,4 +195,14 @@ test("the ESC environment in docs/bindings.md sets keys and variables that exist
     expect(machines[name]).toEqual(
       "secret" in configKeys[name] ? { "fn::secret": expect.any(String) } : expect.any(String),
     );
+  expect((parse(signedIn) as { values: unknown }).values).toEqual({
+    machines: {
+      endpoint: machines["endpoint"],
+      identity: { "fn::open::oidc": { audience: `\${machines.endpoint}`, identityToken: { version: "v2" } } },
+    },
+    environmentVariables: {
+      [configKeys.endpoint.environment]: `\${machines.endpoint}`,
+      [identityVariable]: `\${machines.identity}`,
+    },
+  });
 });

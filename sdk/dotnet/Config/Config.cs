@@ -64,7 +64,7 @@ namespace PulumiMachines.Machines
 
         private static readonly __Value<string?> _identity = new __Value<string?>(() => __config.Get("identity") ?? Utilities.GetEnv("MACHINES_IDENTITY") ?? "auto");
         /// <summary>
-        /// How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never.
+        /// How a run without an access token signs in. `auto`: with the identity token of its workflow or environment, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab, Pulumi ESC), which the service exchanges for a token of 15 minutes. `off`: never.
         /// </summary>
         public static string? Identity
         {

@@ -42,7 +42,7 @@ type providerArgs struct {
 	Endpoint *string `pulumi:"endpoint"`
 	// Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`. Environment: `MACHINES_FLEET_VIEWS`. Default: `false`.
 	FleetViews *bool `pulumi:"fleetViews"`
-	// How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+	// How a run without an access token signs in. `auto`: with the identity token of its workflow or environment, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab, Pulumi ESC), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
 	Identity *string `pulumi:"identity"`
 	// Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
 	LeaseHeader *string `pulumi:"leaseHeader"`
@@ -70,7 +70,7 @@ type ProviderArgs struct {
 	Endpoint pulumi.StringPtrInput
 	// Lists each Machine and each volume of a Fleet as a resource below it, in previews, updates and the state. The plugin alone can. Set it to false and run `pulumi up` before you rename a Fleet with an alias, or set `retainOnDelete`. Environment: `MACHINES_FLEET_VIEWS`. Default: `false`.
 	FleetViews pulumi.BoolPtrInput
-	// How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+	// How a run without an access token signs in. `auto`: with the identity token of its workflow or environment, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab, Pulumi ESC), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
 	Identity pulumi.StringPtrInput
 	// Name of the header that carries a lease's nonce. Some platforms use another name. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
 	LeaseHeader pulumi.StringPtrInput

@@ -41,7 +41,7 @@ Object.defineProperty(exports, "fleetViews", {
 });
 
 /**
- * How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never.
+ * How a run without an access token signs in. `auto`: with the identity token of its workflow or environment, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab, Pulumi ESC), which the service exchanges for a token of 15 minutes. `off`: never.
  */
 export declare const identity: string;
 Object.defineProperty(exports, "identity", {

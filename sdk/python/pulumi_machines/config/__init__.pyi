@@ -31,7 +31,7 @@ Lists each Machine and each volume of a Fleet as a resource below it, in preview
 
 identity: str
 """
-How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never.
+How a run without an access token signs in. `auto`: with the identity token of its workflow or environment, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab, Pulumi ESC), which the service exchanges for a token of 15 minutes. `off`: never.
 """
 
 leaseHeader: str

@@ -63,14 +63,14 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
     }
 
     /**
-     * How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+     * How a run without an access token signs in. `auto`: with the identity token of its workflow or environment, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab, Pulumi ESC), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
      * 
      */
     @Import(name="identity")
     private @Nullable Output<String> identity;
 
     /**
-     * @return How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+     * @return How a run without an access token signs in. `auto`: with the identity token of its workflow or environment, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab, Pulumi ESC), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
      * 
      */
     public Optional<Output<String>> identity() {
@@ -296,7 +296,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param identity How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+         * @param identity How a run without an access token signs in. `auto`: with the identity token of its workflow or environment, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab, Pulumi ESC), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
          * 
          * @return builder
          * 
@@ -307,7 +307,7 @@ public final class ProviderArgs extends com.pulumi.resources.ResourceArgs {
         }
 
         /**
-         * @param identity How a run without an access token signs in. `auto`: in CI, with the identity token of its workflow, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
+         * @param identity How a run without an access token signs in. `auto`: with the identity token of its workflow or environment, of GitHub Actions or in `MACHINES_ID_TOKEN` (GitLab, Pulumi ESC), which the service exchanges for a token of 15 minutes. `off`: never. Environment: `MACHINES_IDENTITY`. Default: `auto`.
          * 
          * @return builder
          * 
