@@ -16,6 +16,7 @@ import {
   withApp as plainWithApp,
   type Call,
 } from "../../service/client.ts";
+import { instead } from "../../support/instead.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { hang } from "../../support/patience.mts";
 import { removeOf } from "../cleaning.ts";
@@ -51,7 +52,7 @@ function issuerOfTests(): { readonly create: IssuerFactory; readonly open: Reado
         open.delete(subject);
       },
     };
-    const issuer = localIssuer(new LocalAuthority(host.folder), { ...host, events });
+    const issuer = localIssuer(new LocalAuthority(host.folder), instead(host, { events }));
     return {
       ...issuer,
       request(wanted) {
