@@ -2,7 +2,14 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
+import type Dockerode from "dockerode";
+import { Containers } from "../../service/runtime/docker/containers.ts";
+import { connectEngine } from "../../service/runtime/docker/engine.ts";
+import { tarOf } from "../../service/runtime/docker/tar.ts";
+import { VolumeContents } from "../../service/runtime/docker/volumeContents.ts";
+import { instead } from "../support/instead.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { docker, hasEngine, withRuntime } from "./runtimes.ts";
 import { describeVolumes, isCreated, mounting, read, write } from "./volumeData.ts";
@@ -34,6 +41,26 @@ describe.runIf(hasEngine)("volumes of the docker runtime", () => {
     // The program continues.
     const before = Number(await read(app, writing, "/data/first"));
     await expect.poll(async () => Number(await read(app, writing, "/data/first"))).toBeGreaterThan(before);
+  });
+
+  test("a copy that the engine refuses ends at once, and leaves no container", async () => {
+    const app = await withRuntime("docker");
+    const engine = await connectEngine();
+    const containers = new Containers(engine, app.dataId());
+    const { signal } = new AbortController();
+    // More than the connections in between hold.
+    const archive = Readable.from([await tarOf([{ name: "file", contents: Buffer.alloc(16 * 2 ** 20) }])]);
+    await new VolumeContents(engine.docker, app.dataId(), containers).write("vol_large", archive, signal);
+    let created = 0;
+    // It reads the source, and has no space for what writes the copy.
+    const full = instead(engine.docker, {
+      createContainer: (options: Dockerode.ContainerCreateOptions) =>
+        ++created === 2 ? Promise.reject(new Error("no space left on device")) : engine.docker.createContainer(options),
+    });
+    const copy = new VolumeContents(full, app.dataId(), containers).copy("vol_large", "vol_copy", signal);
+    await expect(copy).rejects.toThrow("no space left on device");
+    const filters = { label: ["machines-service.copy=vol_copy"] };
+    expect(await docker.listContainers({ all: true, filters })).toEqual([]);
   });
 
   test("a volume that someone has removed from the engine does not begin again empty", async () => {

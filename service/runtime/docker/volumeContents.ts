@@ -44,28 +44,27 @@ export class VolumeContents {
   }
 
   /** Copies the contents, with owners and modes. Returns the number of bytes. */
-  async copy(from: string, to: string, closed: AbortSignal): Promise<number> {
-    await this.#containers.remove(labels.copy, to);
-    const source = await this.#helper(from, to);
-    try {
-      return await this.#fill(to, await source.getArchive({ path: `${folder}/.` }), closed);
-    } finally {
-      await this.#containers.remove(labels.copy, to);
-    }
+  copy(from: string, to: string, closed: AbortSignal): Promise<number> {
+    return this.#reading(from, to, (archive) => this.#fill(to, archive, closed));
   }
 
   /** Uses the contents as an archive. Nothing may write them meanwhile. */
-  async read(id: string, use: (archive: Readable) => Promise<void>): Promise<void> {
-    await this.#containers.remove(labels.copy, id);
-    const source = await this.#helper(id, id);
+  read(id: string, use: (archive: Readable) => Promise<void>): Promise<void> {
+    return this.#reading(id, id, use);
+  }
+
+  /** Uses the contents of a volume as an archive, through containers that are named after the volume `of`. */
+  async #reading<T>(id: string, of: string, use: (archive: Readable) => Promise<T>): Promise<T> {
+    await this.#containers.remove(labels.copy, of);
+    const source = await this.#helper(id, of);
     let archive: Readable | undefined;
     try {
       archive = (await source.getArchive({ path: `${folder}/.` })) as Readable;
-      await use(archive);
+      return await use(archive);
     } finally {
       // The engine would not remove a container whose archive is still being read.
       archive?.destroy();
-      await this.#containers.remove(labels.copy, id);
+      await this.#containers.remove(labels.copy, of);
     }
   }
 
