@@ -11,7 +11,7 @@ import {
   type OnlyApps,
 } from "./entry.ts";
 import { continued } from "./exits.ts";
-import { barsOf, criticalCheck, isAsBefore, isComingUp, problemIn, type Doing } from "./timeline.ts";
+import { barsOf, isAsBefore, isComingUp, isCritical, reasonAfter, type Doing } from "./timeline.ts";
 
 /** A rollout. */
 export interface Rollout {
@@ -275,8 +275,8 @@ export class Rollouts {
     if (!open || !part || (part.doing === "waiting" && isAsBefore(event))) return undefined;
     const course = { began: at, until: at, isOver: true, backFrom: open.backFrom, members: [], events: [event] };
     const now = barsOf(course)[0]?.now ?? part.doing;
-    const reason = problemIn(event) ?? (now === "healthy" || now === "rolled back" ? null : part.reason);
-    const isNotReady = open.isReported && problemIn(event) === criticalCheck && isComingUp(part.doing);
+    const reason = reasonAfter(event, now, part.reason);
+    const isNotReady = open.isReported && isCritical(event) && isComingUp(part.doing);
     const doing = isNotReady ? (part.doing === "rolling back" ? part.doing : "checks") : now;
     open.parts.set(machine, { name: part.name, doing, reason });
     open.changed.add(machine);
@@ -357,11 +357,11 @@ export class Rollouts {
     this.#end(id, last, reason === null ? "succeeded" : "failed", reason);
   }
 
-  /** Those that were coming up with a critical check have failed, because nothing follows. */
+  /** Those that were coming up and have a reason, such as a critical check, have failed, because nothing follows. */
   #failUnready(id: string): void {
     this.#run(
-      "UPDATE rollout_machines SET doing = 'failed' WHERE rollout = ? AND doing IN ('checks', 'rolling back') AND reason = ?",
-      ...[id, criticalCheck],
+      "UPDATE rollout_machines SET doing = 'failed' WHERE rollout = ? AND doing IN ('checks', 'rolling back') AND reason IS NOT NULL",
+      id,
     );
   }
 

@@ -70,7 +70,7 @@ function doingAfter({ status, type, checks, exit }: EventEntry): Doing {
 }
 
 /** The reason of a Machine with a critical check. */
-export const criticalCheck = "a check is critical";
+const criticalCheck = "a check is critical";
 
 /** Whether a Machine that did this is coming up: until its checks have passed once, a critical one only says that it is not ready. */
 export const isComingUp = (doing: Doing | undefined): doing is "updating" | "starting" | "checks" | "rolling back" =>
@@ -78,8 +78,20 @@ export const isComingUp = (doing: Doing | undefined): doing is "updating" | "sta
 
 const isOnItsWay = (doing: Doing): boolean => doing === "updating" || doing === "starting" || doing === "checks";
 
-/** Why a Machine is not as it should be after an event; null if it is. */
-export function problemIn(event: EventEntry): string | null {
+/** Whether an event says that a Machine which runs has a critical check. */
+export const isCritical = (event: EventEntry): boolean => problemIn(event) === criticalCheck;
+
+/**
+ * Why a Machine is not as it should be after an event, before which `doing` and `before` were known; null if it is. A check that is
+ * critical after the program has failed says less than how that ended.
+ */
+export function reasonAfter(event: EventEntry, doing: Doing, before: string | null): string | null {
+  if (before !== null && isCritical(event)) return before;
+  return problemIn(event) ?? (doing === "healthy" || doing === "rolled back" ? null : before);
+}
+
+/** Why a Machine is not as it should be after an event; null if that does not say. */
+function problemIn(event: EventEntry): string | null {
   const { exit, checks, status } = event;
   if (exit && hasFailed(exit)) return `${wayOf(exit)}${lastWords(exit)}`;
   return status === "started" && checks === "critical" ? criticalCheck : null;
@@ -111,7 +123,7 @@ export function barsOf({ began, until, isOver, backFrom, members, events }: Cour
     // A Machine that waits is only as it was, which is not part of the rollout.
     if (last?.doing === "waiting" && isAsBefore(event)) continue;
     const doing = inDirection(doingAfter(event), at, backFrom);
-    bar.reason = problemIn(event) ?? (doing === "healthy" || doing === "rolled back" ? null : bar.reason);
+    bar.reason = reasonAfter(event, doing, bar.reason);
     if (last?.doing === doing) continue;
     const from = Math.min(Math.max(at, began), until);
     if (last) bar.segments[bar.segments.length - 1] = { ...last, to: from };

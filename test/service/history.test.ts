@@ -349,6 +349,33 @@ test("a check that is critical until a Machine is ready is no failure, unless th
   }
 });
 
+test("how a program ended is still the reason when a check of its next start is critical", async () => {
+  const clock = new ManualClock();
+  const app = await withApp({ clock });
+  const { call, machines, service } = app;
+  const { context } = service;
+  const { body } = await call("POST", machines, withCheck("nginx:1"), by("u0", "Fleet"));
+  clock.advance(60_000);
+  await report(app, "u1", {});
+  await call("POST", `${machines}/${body.id}`, withCheck("nginx:2"), by("u1", "Fleet"));
+  clock.advance(1000);
+  const { instance_id: version } = (await call("GET", `${machines}/${body.id}`)).body;
+  const exit = { code: 1, signal: 0, oom: false, requested: false, lines: ["no database"] };
+  await context.store.write(() => exited(context, { id: body.id, version }, exit));
+  // Its restart policy starts it again.
+  clock.advance(5000);
+  await context.store.write(() => checked(context, { id: body.id, version }, "critical", {}));
+  clock.advance(1000);
+  await report(app, "u1", { result: "failed" });
+  const [{ id, machines: counted }] = await rolloutsOf(app, "?limit=1");
+  const { bars } = JSON.parse((await local(app, `rollouts/${id}`)).text);
+  expect([counted, bars[0].now, bars[0].reason]).toEqual([
+    { failed: 1 },
+    "failed",
+    "Exited with code 1; last words: no database",
+  ]);
+});
+
 test("requests without an id of an update are no rollout", async () => {
   const app = await withApp();
   await app.machine();
