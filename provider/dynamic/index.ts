@@ -17,6 +17,7 @@ import {
   type Resource,
   type Values,
 } from "../core/resource.ts";
+import { endWithTheEngine, engineEnded, tracked } from "./engine.ts";
 import { runs, say } from "./run.ts";
 import { dynamicOwnerOf } from "../core/owner.ts";
 import { checkConnection, runPreviewCheck as askService } from "../core/previewChecks.ts";
@@ -52,6 +53,7 @@ const cleaner =
 
 /** The dynamic provider of a resource type. The host calls it once per process and type. */
 export function provider(type: string): dynamic.ResourceProvider {
+  endWithTheEngine();
   const resource = resourceOf(type);
   let configured: (config: Config | Error) => void;
   // The host calls methods before `configure` has finished: each of them waits for this promise.
@@ -73,7 +75,7 @@ export function provider(type: string): dynamic.ResourceProvider {
     const cleaned = cleaner(note(...known));
     const print = (message: string) => say(cleaned(message));
     const asker = run.program.of(contextOf(known.at(-1) ?? {}).owner)?.urn ?? `${tokenOf(type)}::${id}`;
-    return onBehalfOf(asker, () =>
+    const working = onBehalfOf(asker, () =>
       withoutNoise(cleaned, async () => {
         const found = await config;
         return work({
@@ -82,9 +84,11 @@ export function provider(type: string): dynamic.ResourceProvider {
             return run.clientFor(found, print);
           },
           ...{ run, progress: print, warn: print, hideSecrets: cleaned, hasStoredConfiguration: true },
+          signal: engineEnded,
         });
       }),
     );
+    return tracked(working);
   };
   return {
     configure: (request) => {

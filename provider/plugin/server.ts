@@ -6,6 +6,7 @@ import type * as Sea from "node:sea";
 import grpc from "@grpc/grpc-js";
 import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
+import { grace, whenEngineEnds } from "../core/engineEnd.ts";
 import { onBehalfOf } from "../client/asker.ts";
 import { processJournal } from "../core/journal.ts";
 import { Runs } from "../core/run/run.ts";
@@ -21,12 +22,6 @@ import empty from "google-protobuf/google/protobuf/empty_pb.js";
 
 /** Not imported, because Deno lacks it. */
 const sea = process.getBuiltinModule("node:sea") as typeof Sea | undefined;
-
-/**
- * Milliseconds that work in progress has to finish after the process is asked to end; the engine kills it after five
- * seconds.
- */
-const grace = 4000;
 
 /** Serves until the engine ends it. `folder` contains the package schema, unless this is the standalone executable. */
 export async function serve(args: readonly string[], folder: string): Promise<void> {
@@ -126,9 +121,5 @@ function endWithTheEngine(provider: Provider, { server, working, tracing }: Serv
   };
   process.on("SIGINT", end);
   process.on("SIGTERM", end);
-  const engine = process.ppid;
-  if (hasEngine)
-    setInterval(() => {
-      if (process.ppid !== engine) end();
-    }, 1000).unref();
+  if (hasEngine) whenEngineEnds(end);
 }

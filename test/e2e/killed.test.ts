@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { allOr, isThorough } from "../support/extent.mts";
-import { family, kill } from "../support/processes.ts";
+import { family, isRunning, kill, providersOf } from "../support/processes.ts";
 import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
@@ -48,12 +48,13 @@ describe.each(cases)("F18: kill -9 of %s during a create on %s", (what, binding)
     service.fail({ operation: "machines.create", when: "after", delayMs: 3000 });
     const { pid, ended } = stack.start(["up", "--yes", "--skip-preview"]);
     await expect.poll(async () => (await machines()).length).toBe(1);
-    const started = family(pid);
+    const [started, providers] = [family(pid), providersOf(pid)];
+    expect(providers.length).toBeGreaterThan(0);
     kill(what === "the CLI alone" ? [pid] : started);
     await ended;
     const [made] = await machines();
-    // A provider without its CLI would wait for ever; by now it has finished its work.
     left.push(...started);
+    await expect.poll(() => providers.filter(isRunning)).toEqual([]);
     await stack.ok("cancel", "--yes");
     const output = await stack.ok("up", "--yes", "--skip-preview");
     expect(counts(output)).toMatchObject({ created: 1 });

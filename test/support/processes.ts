@@ -26,6 +26,9 @@ export function family(pid: number): number[] {
 export const providersOf = (cli: number): number[] =>
   family(cli).filter((pid) => /dynamic-provider|pulumi-machines-plugin\/plugin/.test(textOf(pid, "cmdline") ?? ""));
 
+/** Whether a process has not ended. */
+export const isRunning = (pid: number): boolean => !/\) [XZ] /.test(textOf(pid, "stat") ?? ") X ");
+
 /** The processes whose program and arguments match. */
 export const processesWith = (matches: (words: readonly string[]) => boolean): number[] =>
   readdirSync("/proc").flatMap((name) => {
