@@ -100,7 +100,8 @@ const disk = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 /** A new folder on the RAM disk. */
 export const newFolder = (): string => mkdtempSync(join(disk, "simulation-"));
 const transport = httpTransport();
-const never = new Promise<never>(() => undefined);
+/** A new one each time: a single one would keep alive whatever has ever waited for it. */
+const never = (): Promise<never> => new Promise(() => undefined);
 
 /** Like the engine's transport: refuses `undefined`, keeps only JSON. */
 function json<T>(value: T): T {
@@ -367,9 +368,9 @@ export class Process implements ProviderProcess {
     const alive = async <T>(work: Promise<T>): Promise<T> => {
       try {
         const result = await work;
-        return this.isDead ? await never : result;
+        return this.isDead ? await never() : result;
       } catch (error) {
-        return this.isDead ? await never : Promise.reject(error);
+        return this.isDead ? await never() : Promise.reject(error);
       }
     };
     const compared = (id: string, state: Values, inputs: Values) =>
@@ -410,14 +411,14 @@ export class Process implements ProviderProcess {
   #transport(): Transport {
     const { wire, death } = this.#parts;
     const send = async (sent: Sent): Promise<Outcome> => {
-      if (this.isDead) return never;
+      if (this.isDead) return never();
       const isCounted = death !== undefined && (death.of?.(operationOf(sent)) ?? true);
       const isLast = isCounted && ++this.#counted === death.request;
       if (isLast && death.when === "before") return this.#end();
       const hungUp = sent.held ? this.#held.signal : new AbortController().signal;
       const outcome = await wire.send(sent, hungUp, this.#delays(operationOf(sent)));
       if (isLast) return this.#end();
-      return this.isDead ? never : outcome;
+      return this.isDead ? never() : outcome;
     };
     return Object.assign(send, { close: () => Promise.resolve() });
   }
@@ -440,7 +441,7 @@ export class Process implements ProviderProcess {
     this.isDead = true;
     this.#held.abort();
     this.#die();
-    return never;
+    return never();
   }
 
   #clock(): Clock {
@@ -484,7 +485,7 @@ export class Process implements ProviderProcess {
         const member: unknown = Reflect.get(target, name);
         if (typeof member !== "function") return member;
         return (...args: unknown[]): unknown => {
-          if (this.isDead) return never;
+          if (this.isDead) return never();
           const result: unknown = Reflect.apply(member, target, args);
           return result instanceof Promise ? wire.writing(result) : result;
         };
