@@ -15,6 +15,7 @@ import {
   isUntagged,
   membersOf,
   noConfig,
+  regionOf,
   sightOf,
   templateIn,
   unproven,
@@ -23,7 +24,7 @@ import {
   type Found,
 } from "./members.ts";
 import { describe } from "./messages.ts";
-import { totalOf } from "./placement.ts";
+import { regionsOf, totalOf } from "./placement.ts";
 import { planAll, promised, type Step } from "./planner.ts";
 import { describeStandby, planStandbys, type StandbyStep } from "./standbys.ts";
 import { plannedViews } from "./views.ts";
@@ -49,9 +50,30 @@ const machinesIn = (api: Api, app: string): Promise<readonly Machine[]> =>
   });
 
 /**
- * A fleet as a preview knows it: without the ids in its state. So those that are named like it count for it there, and those without
- * tags that have the configuration of its state.
+ * The Machines without tags that a preview counts as the fleet's, because it does not see the ids in the state: those that have the
+ * configuration of its state, where so many of its Machines are missing. Where more of them are there, nothing shows which are its.
+ * @param before the inputs in its state
+ * @param isOfOther whether another resource of the state has a Machine, as far as the preview knows yet
  */
+export function untaggedOf(
+  name: string,
+  machines: readonly Machine[],
+  before: Partial<FleetInputs>,
+  isOfOther: (machine: Machine) => boolean,
+): readonly Machine[] {
+  const { config, volume } = before;
+  if (config === undefined) return [];
+  const alike = machines.filter(
+    (one) => isUntagged(one) && !isOfOther(one) && sameVersion(templateIn(one, config, volume !== undefined), config),
+  );
+  return Object.entries(regionsOf(before)).flatMap(([region, count]) => {
+    const missing = count - machines.filter((one) => fleetOf(one) === name && regionOf(one) === region).length;
+    const here = alike.filter((one) => regionOf(one) === region);
+    return here.length <= missing ? here : [];
+  });
+}
+
+/** A fleet as a preview knows it: without the ids in its state. So those that are named like it count for it there. */
 function keyFor(
   app: string,
   name: string,
@@ -62,14 +84,7 @@ function keyFor(
   const [stack = ""] = run.stateIds.all;
   const key = { app, name, owner: undefined, stack, stacks: run.stateIds.all, volumes: new Set<string>() };
   const perhaps = unproven(machines, { name, machines: new Set() });
-  const { config, volume } = before;
-  const untagged = machines.filter(
-    (one) =>
-      config !== undefined &&
-      isUntagged(one) &&
-      !run.program.isInState(one.config?.metadata?.[ownerTag]) &&
-      sameVersion(templateIn(one, config, volume !== undefined), config),
-  );
+  const untagged = untaggedOf(name, machines, before, (one) => run.program.isInState(one.config?.metadata?.[ownerTag]));
   return { ...key, machines: new Set([...perhaps, ...untagged].map(({ id }) => id)) };
 }
 

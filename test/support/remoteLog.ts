@@ -6,7 +6,7 @@ import { LogUnavailable } from "../../service/replication/log.ts";
 const answerMs = 2000;
 
 /** A process, and the network between it and the log. */
-export interface Way {
+export interface Link {
   now(): number;
   /** Calls back after that many milliseconds, whatever happens to the process. Returns how to prevent it. */
   after(ms: number, run: () => void): () => void;
@@ -25,36 +25,36 @@ export interface Way {
 type Request = (...values: readonly unknown[]) => Promise<unknown>;
 
 /** The same functions as those of a log, over a network. */
-export function remoteLog<L extends object>(log: L, way: Way): L {
+export function remoteLog<L extends object>(log: L, link: Link): L {
   const over =
     (request: Request): Request =>
     (...values) =>
       new Promise((resolve, reject) => {
-        const sentAt = way.now();
+        const sentAt = link.now();
         let isOver = false;
         const answer = (how: () => void): void =>
-          way.awake(() => {
+          link.awake(() => {
             if (isOver) return;
             isOver = true;
             cancel();
-            way.waited?.(way.now() - sentAt);
+            link.waited?.(link.now() - sentAt);
             how();
           });
-        const cancel = way.after(answerMs, () => answer(() => reject(new LogUnavailable("no answer"))));
-        if (way.isCut() || way.strikes("requests lost")) return;
+        const cancel = link.after(answerMs, () => answer(() => reject(new LogUnavailable("no answer"))));
+        if (link.isCut() || link.strikes("requests lost")) return;
         // The request arrives even if the process has died or is paused by then.
         const send = async (): Promise<void> => {
-          const later = (how: () => void): void => void way.after(way.delay(), () => answer(how));
+          const later = (how: () => void): void => void link.after(link.delay(), () => answer(how));
           try {
             const found = await request(...values);
-            if (!way.isCut() && !way.strikes("answers lost")) later(() => resolve(found));
+            if (!link.isCut() && !link.strikes("answers lost")) later(() => resolve(found));
           } catch (error) {
             later(() => reject(asUnavailable(error)));
           }
         };
-        way.after(way.delay(), () => void send());
-        if (way.strikes("requests doubled"))
-          way.after(way.delay(), () => void request(...values).catch(() => undefined));
+        link.after(link.delay(), () => void send());
+        if (link.strikes("requests doubled"))
+          link.after(link.delay(), () => void request(...values).catch(() => undefined));
       });
   return new Proxy(log, {
     get(target, name) {
