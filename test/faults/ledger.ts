@@ -50,7 +50,9 @@ export class Ledger {
   readonly #entries = new Map<string, Entry>();
 
   /** Before a run: records what its program allows for existing data. A destroy has no program. */
-  open(stack: Stack, program: readonly Declared[] | undefined): void {
+  open(stack: Stack, program: readonly Declared[] | undefined, service: Service): void {
+    // The last request of a run that died may have arrived after that run.
+    this.#forgetGone(new Set(onService(service)), service);
     // If its parent is deleted first, the engine uses the inputs of the last up; only an up withdraws a permission.
     const isHeld = (kept: Kept) => kept.mark === undefined && isGuarded(kept);
     const held = new Set(stack.resources.filter(isHeld).flatMap(linesOf));
@@ -65,11 +67,7 @@ export class Ledger {
   /** After a run, whatever its result: all data that must not be lost still exists. */
   close(stack: Stack, service: Service): void {
     const there = new Set(onService(service));
-    for (const [line, { createdAt, mayGo }] of this.#entries) {
-      const isThere = there.has(line) && creationTimeOf(service, line) === createdAt;
-      if (!isThere && !mayGo) throw new Broken(`${line} is gone, though nothing ever said that it may be lost`);
-      if (!isThere) this.#entries.delete(line);
-    }
+    this.#forgetGone(there, service);
     for (const kept of stack.resources.filter(
       ({ type, mark }) => kinds[type].losable !== undefined && mark !== "replacing",
     ))
@@ -77,6 +75,15 @@ export class Ledger {
         const { createdAt = creationTimeOf(service, line), mayGo = !isGuarded(kept) } = this.#entries.get(line) ?? {};
         this.#entries.set(line, { name: kept.name, createdAt, mayGo, isProtected: isProtected(kept) });
       }
+  }
+
+  /** Forgets data that is gone, and had to be allowed to be lost. */
+  #forgetGone(there: ReadonlySet<string>, service: Service): void {
+    for (const [line, { createdAt, mayGo }] of this.#entries) {
+      const isThere = there.has(line) && creationTimeOf(service, line) === createdAt;
+      if (!isThere && !mayGo) throw new Broken(`${line} is gone, though nothing ever said that it may be lost`);
+      if (!isThere) this.#entries.delete(line);
+    }
   }
 
   /** Another client deletes something. */

@@ -191,7 +191,7 @@ class Run {
     if (verb === "import") return this.#reimport(pick, trouble);
     if (verb === "refresh") await this.#run(verb, this.#refresh, trouble);
     else {
-      this.#ledger.open(this.#stack, undefined);
+      this.#ledger.open(this.#stack, undefined, this.#simulation.service.service);
       await this.#run(verb, this.#destroy, trouble);
     }
   }
@@ -344,7 +344,7 @@ class Run {
     special: Special = {},
   ): Promise<Report | undefined> {
     for (const declared of program) this.#declared.set(declared.name, declared);
-    this.#ledger.open(this.#stack, program);
+    this.#ledger.open(this.#stack, program, this.#simulation.service.service);
     this.#isSteady = false;
     const { asked } = special;
     const report = await this.#run("up", (host) => up(this.#stack, program, host, asked), trouble, {
@@ -603,7 +603,7 @@ class Run {
     // Protected resources are not deleted, and retained ones keep their App.
     const isHeld = ({ options = {} }: Kept) => options.protect === true || options.retainOnDelete === true;
     if (this.#stack.resources.some((kept) => isProtected(kept) || isHeld(kept))) await this.#allow(true);
-    this.#ledger.open(this.#stack, undefined);
+    this.#ledger.open(this.#stack, undefined, this.#simulation.service.service);
     this.#demand("destroy", await this.#calm("destroy", this.#destroy));
     if (this.#stack.resources.length > 0) throw new Broken("destroy leaves something in the state");
     this.#compare();
