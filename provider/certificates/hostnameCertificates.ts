@@ -94,17 +94,20 @@ function recordsOf({ hostname: host, dnsRequirements = {} }: Detail) {
 }
 
 /**
- * Removes the certificates of one kind, and with the last certificate the hostname.
+ * Removes the certificates of one kind, and with the last certificate the hostname: at once, because a hostname that an interrupted
+ * deletion left without certificates would be in no state after a refresh.
  * @throws ApiError 404 if nothing exists.
  */
 export async function removeKind(api: Api, key: HostnameKey, kind: CertificateKind): Promise<void> {
-  // An interrupted deletion may have left the hostname without certificates.
+  const other = kind === "acme" ? "custom" : "acme";
+  // Deleting a hostname deletes both kinds.
+  if (!holds(await api.certificates.get(key), other)) return void (await api.certificates.delete(key));
   await orUndefined<unknown>(() =>
     kind === "acme" ? api.certificates.deleteAcme(key) : api.certificates.deleteCustom(key),
   );
-  // The answer may not list the remaining certificates, and deleting a hostname deletes both kinds. So a read decides.
-  const remaining = await api.certificates.get(key);
-  if (!holds(remaining, "acme") && !holds(remaining, "custom")) await api.certificates.delete(key);
+  // The other kind may have been removed meanwhile, by the same update.
+  const remaining = await orUndefined(() => api.certificates.get(key));
+  if (remaining && !holds(remaining, "acme") && !holds(remaining, "custom")) await api.certificates.delete(key);
 }
 
 /** How to find a certificate of a hostname, before and after its creation. */

@@ -6,7 +6,7 @@ import { bind, type Bound } from "../support/binding.ts";
 import { makeApp, send } from "../support/around.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { lifecycle } from "../support/lifecycle.ts";
-import { startService, type TestService } from "../support/startService.ts";
+import { isWrite, startService, type TestService } from "../support/startService.ts";
 import { currentCertificate } from "../support/certificates.ts";
 
 lifecycle("AcmeCertificate", {
@@ -136,6 +136,19 @@ describe("AcmeCertificate", () => {
       const b = await make(custom, { hostname, ...files(hostname) });
       await Promise.all([acme.delete(a.id, a.state), custom.delete(b.id, b.state)]);
       await expect(shown(hostname)).rejects.toThrow(/404/);
+    }
+  });
+
+  test("the last certificate of a hostname goes with it in one request, so no interruption leaves the hostname alone", async () => {
+    for (const [resource, hostname] of [
+      [acme, "one.example.com"],
+      [custom, "two.example.com"],
+    ] as const) {
+      const { id, state } = await make(resource, { hostname, ...(resource === custom ? files(hostname) : {}) });
+      const before = service.requests.length;
+      await resource.delete(id, state);
+      const writes = service.requests.slice(before).filter(isWrite);
+      expect(writes.map(({ operation }) => operation)).toEqual(["certificates.delete"]);
     }
   });
 
