@@ -313,8 +313,9 @@ class Run {
       await this.#upTo([
         ...allowed,
         ...back.map(({ name, type, inputs }) => {
-          const { inputs: last = inputs } = this.#declared.get(name) ?? {};
-          return { type, name, inputs: { ...last, deletionProtection: false } };
+          const { inputs: last = inputs, deleteBeforeReplace } = this.#declared.get(name) ?? {};
+          const options = deleteBeforeReplace === undefined ? {} : { deleteBeforeReplace };
+          return { type, name, inputs: { ...last, deletionProtection: false }, ...options };
         }),
       ]);
     this.#program = allowed;

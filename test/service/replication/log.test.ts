@@ -119,9 +119,18 @@ describe.each(Object.entries(kinds))("a log %s", (_, open) => {
   test("members that store snapshots of the same entry at the same time do not remove each other's", async () => {
     await log.takeOver(0, one, hour);
     await log.append([entry(1, 1), entry(2, 1)]);
-    // The pages of two copies may differ.
-    const keep = (text: string) =>
-      keepLog(log, async () => ({ seq: 2, epoch: 1, bytes: Buffer.from(text) }), { everyBytes: 1, keepMs: hour });
+    // The pages of two copies may differ. Neither stores its snapshot before both have found that one is due.
+    let begin: () => void = () => undefined;
+    const haveBegun = new Promise<void>((resolve) => (begin = resolve));
+    let begun = 0;
+    const keep = (text: string) => {
+      const make = async () => {
+        if (++begun === 2) begin();
+        await haveBegun;
+        return { seq: 2, epoch: 1, bytes: Buffer.from(text) };
+      };
+      return keepLog(log, make, { everyBytes: 1, keepMs: hour });
+    };
     expect(await Promise.all([keep("one"), keep("two")])).toEqual([2, 2]);
     expect((await log.extent()).snapshots).toMatchObject([{ seq: 2 }]);
     expect(["one", "two"]).toContain(Buffer.from((await log.latestSnapshot())?.bytes ?? []).toString());
