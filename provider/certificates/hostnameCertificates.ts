@@ -101,7 +101,7 @@ function recordsOf({ hostname: host, dnsRequirements = {} }: Detail) {
 export async function removeKind(api: Api, key: HostnameKey, kind: CertificateKind): Promise<void> {
   const other = kind === "acme" ? "custom" : "acme";
   // Deleting a hostname deletes both kinds.
-  if (!holds(await api.certificates.get(key), other)) return void (await api.certificates.delete(key));
+  if (!holds(await api.certificates.get(key), other)) return api.certificates.delete(key);
   await orUndefined<unknown>(() =>
     kind === "acme" ? api.certificates.deleteAcme(key) : api.certificates.deleteCustom(key),
   );
