@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { postgresVersion } from "../../../api/postgres.ts";
+import { codeOf } from "../errorCode.ts";
 import { PostgresError } from "./postgresError.ts";
 
 /** The programs of one version. */
@@ -42,12 +43,21 @@ interface Link {
 }
 
 /** Creates the links between libraries that npm cannot store. The package's install script does it, which npm may not run. */
-function restoreLinks(native: string): void {
+export function restoreLinks(native: string): void {
   const list = join(native, "pg-symlinks.json");
   if (!existsSync(list)) return;
   for (const { source, target } of JSON.parse(readFileSync(list, "utf8")) as readonly Link[]) {
     const link = join(native, "..", target);
-    if (!existsSync(link)) symlinkSync(relative(dirname(target), source), link);
+    if (!existsSync(link)) linkUnlessLinked(relative(dirname(target), source), link);
+  }
+}
+
+/** Another process may restore the same links at the same time, between our look and our link. */
+function linkUnlessLinked(target: string, link: string): void {
+  try {
+    symlinkSync(target, link);
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error;
   }
 }
 
