@@ -17,7 +17,8 @@ import {
   type Resource,
   type Values,
 } from "../core/resource.ts";
-import { endWithTheEngine, engineEnded, tracked } from "./engine.ts";
+import { tracked } from "../core/engineEnd.ts";
+import { endWithTheEngine, engineEnded } from "./engine.ts";
 import { runs, say } from "./run.ts";
 import { dynamicOwnerOf } from "../core/owner.ts";
 import { checkConnection, runPreviewCheck as askService } from "../core/previewChecks.ts";

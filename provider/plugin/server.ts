@@ -6,7 +6,7 @@ import type * as Sea from "node:sea";
 import grpc from "@grpc/grpc-js";
 import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
-import { grace, whenEngineEnds } from "../core/engineEnd.ts";
+import { exitAfterWork, tracked, whenEngineEnds } from "../core/engineEnd.ts";
 import { onBehalfOf } from "../client/asker.ts";
 import { processJournal } from "../core/journal.ts";
 import { Runs } from "../core/run/run.ts";
@@ -48,7 +48,6 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
   };
   const provider = createProvider({ engine, wording, schema, runs });
 
-  const working = new Set<Promise<unknown>>();
   const server = new grpc.Server({ "grpc.max_receive_message_length": -1, "grpc.max_send_message_length": -1 });
   const inWords = (request: unknown) => (text: string) => wording(request as Telling & Subject, text);
   const { list, ...unary } = provider;
@@ -57,28 +56,28 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
       for await (const item of list(call.request)) if (!call.write(item)) await once(call, "drain");
       call.end();
     };
-    const work = known
-      .then(() => onBehalfOf(askerOf(call.request), () => inCall("list", call.request, call.metadata, send)))
-      .catch((error: unknown) => call.emit("error", failureOf(error, inWords(call.request))))
-      .finally(() => working.delete(work));
-    working.add(work);
+    void tracked(
+      known
+        .then(() => onBehalfOf(askerOf(call.request), () => inCall("list", call.request, call.metadata, send)))
+        .catch((error: unknown) => call.emit("error", failureOf(error, inWords(call.request)))),
+    );
   };
   const methods = Object.entries(unary) as [string, (request: unknown) => unknown][];
   const handlers = methods.map(([name, method]): [string, grpc.handleUnaryCall<unknown, unknown>] => [
     name,
     (call, answer) => {
-      const work = known
-        .then(() =>
-          onBehalfOf(askerOf(call.request as Asked), () =>
-            inCall(name, call.request, call.metadata, async () => method(call.request)),
+      void tracked(
+        known
+          .then(() =>
+            onBehalfOf(askerOf(call.request as Asked), () =>
+              inCall(name, call.request, call.metadata, async () => method(call.request)),
+            ),
+          )
+          .then(
+            (response) => answer(null, response ?? new empty.Empty()),
+            (error: unknown) => answer(failureOf(error, inWords(call.request))),
           ),
-        )
-        .then(
-          (response) => answer(null, response ?? new empty.Empty()),
-          (error: unknown) => answer(failureOf(error, inWords(call.request))),
-        )
-        .finally(() => working.delete(work));
-      working.add(work);
+      );
     },
   ]);
   server.addService(providerGrpc.ResourceProviderService, { ...Object.fromEntries(handlers), list: streamList });
@@ -88,7 +87,7 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
     );
   });
   process.stdout.write(`${port}\n`);
-  endWithTheEngine(provider, { server, working, tracing }, address !== undefined);
+  endWithTheEngine(provider, { server, tracing }, address !== undefined);
 }
 
 const schemaIn = (folder: string): string =>
@@ -102,22 +101,23 @@ function engineAddress(args: readonly string[]): string | undefined {
 
 interface Serving {
   readonly server: grpc.Server;
-  readonly working: ReadonlySet<Promise<unknown>>;
   readonly tracing: Promise<StopTracing>;
 }
 
 /** The engine ends this process with a signal, or by exiting itself. Work in progress may finish, as after a cancellation. */
-function endWithTheEngine(provider: Provider, { server, working, tracing }: Serving, hasEngine: boolean): void {
+function endWithTheEngine(provider: Provider, { server, tracing }: Serving, hasEngine: boolean): void {
   let ending = false;
   const end = (): void => {
     if (ending) return;
     ending = true;
     void provider.cancel(undefined);
-    setTimeout(() => process.exit(0), grace).unref();
     // The work ends first, which continues even without a listener; then its answers, which are still being sent.
-    void Promise.allSettled(working)
-      .then(async () => (await tracing)())
-      .then(() => server.tryShutdown(() => process.exit(0)));
+    exitAfterWork(0, async () => {
+      await (
+        await tracing
+      )();
+      await new Promise<unknown>((resolve) => server.tryShutdown(resolve));
+    });
   };
   process.on("SIGINT", end);
   process.on("SIGTERM", end);

@@ -14,6 +14,10 @@ import type {
   Standing,
 } from "./log.ts";
 
+/** What a reader gets of a stored snapshot. */
+const contentOf = (stored: Snapshot | undefined): Snapshot | undefined =>
+  stored && { seq: stored.seq, bytes: stored.bytes };
+
 /** A log by the given clock, in milliseconds since 1970. Every method takes effect before it returns. */
 export class MemoryLog implements Log {
   readonly #now: () => number;
@@ -109,13 +113,11 @@ export class MemoryLog implements Log {
   }
 
   async snapshot(id: string): Promise<Snapshot | undefined> {
-    const found = this.#snapshots.find((one) => one.id === id);
-    return found && { seq: found.seq, bytes: found.bytes };
+    return contentOf(this.#snapshots.find((one) => one.id === id));
   }
 
   async latestSnapshot(seq = Number.POSITIVE_INFINITY): Promise<Snapshot | undefined> {
-    const found = this.#snapshots.find((one) => one.seq <= seq);
-    return found && { seq: found.seq, bytes: found.bytes };
+    return contentOf(this.#snapshots.find((one) => one.seq <= seq));
   }
 
   async removeSnapshot(id: string): Promise<void> {

@@ -71,7 +71,7 @@ export class NewerEntry extends StoreError {
 export class MemberCopy implements Copy {
   readonly #file: string;
   #db: DatabaseSync;
-  /** Nobody else moves it. */
+  /** Only this object changes it. */
   #position: Position = { epoch: 0, seq: 0 };
   #replaced = 0;
 

@@ -51,7 +51,7 @@ interface Around {
   readonly calm?: () => Promise<void>;
   /** The organization of the stack, and of the client that interferes with it. */
   readonly slug?: string;
-  /** Is told every line of the log. */
+  /** Called with every line of the log. */
   readonly onLine?: (line: string) => void;
 }
 

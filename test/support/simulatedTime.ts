@@ -10,6 +10,31 @@ interface Due {
 /** Event loop turns without activity after which everything is assumed to wait for the clock. */
 const quietTurns = 4;
 
+/** What happens, and whether something is under way that does not depend on the clock. */
+export class Activity {
+  #moves = 0;
+  #busy = 0;
+
+  /** Changes whenever something happens; undefined while something is under way. */
+  readonly moves = (): number | undefined => (this.#busy === 0 ? this.#moves : undefined);
+
+  /** Records that something happened. */
+  moved(): void {
+    this.#moves++;
+  }
+
+  /** Time stands still during this work, such as a disk operation. */
+  async busy<T>(work: Promise<T>): Promise<T> {
+    this.#busy++;
+    try {
+      return await work;
+    } finally {
+      this.#busy--;
+      this.#moves++;
+    }
+  }
+}
+
 /** A clock that is advanced while waiting for work. */
 export class SimulatedTime implements Clock {
   #now: number;

@@ -17,7 +17,7 @@ import { operationsById } from "../../service/faults/faults.ts";
 import { seededRandom, type ServiceOptions } from "../../service/index.ts";
 import type { Verbs } from "./verbs.ts";
 import { withMutant } from "./mutants.ts";
-import { SimulatedTime } from "./simulatedTime.ts";
+import { Activity, SimulatedTime } from "./simulatedTime.ts";
 import { startService, type TestService } from "./startService.ts";
 
 /** Where a process of the provider dies: at a request, before it is sent or after it was answered. */
@@ -205,10 +205,7 @@ export const lateAnswer = ({ timeout }: Sent): Outcome => ({
 
 /** The network between the processes and a service, and the disk of their computer. */
 export interface Wire {
-  /** Records that something happened. */
-  moved(): void;
-  /** A disk operation, which does not depend on the clock. */
-  writing<T>(work: Promise<T>): Promise<T>;
+  readonly activity: Activity;
   /** Sends a request with a delay in each direction; the simulated clock cancels it. */
   send(sent: Sent, hungUp: AbortSignal, delays: { readonly before: number; readonly after: number }): Promise<Outcome>;
 }
@@ -216,10 +213,9 @@ export interface Wire {
 /** A network that loses nothing by itself, and whether anything is under way. */
 class DirectWire implements Wire {
   readonly #time: SimulatedTime;
-  #moves = 0;
+  readonly activity = new Activity();
   #sent = 0;
   #received = 0;
-  #writing = 0;
 
   constructor(time: SimulatedTime) {
     this.#time = time;
@@ -229,31 +225,16 @@ class DirectWire implements Wire {
   watch({ service }: TestService): void {
     service.app.server.on("request", (_request, answer) => {
       this.#received++;
-      this.#moves++;
+      this.activity.moved();
       answer.once("close", () => {
         this.#received--;
-        this.#moves++;
+        this.activity.moved();
       });
     });
   }
 
-  /** Changes whenever something happens; undefined while a request, an answer or a disk write is under way. */
-  readonly moves = (): number | undefined =>
-    this.#sent === this.#received && this.#writing === 0 ? this.#moves : undefined;
-
-  moved(): void {
-    this.#moves++;
-  }
-
-  async writing<T>(work: Promise<T>): Promise<T> {
-    this.#writing++;
-    try {
-      return await work;
-    } finally {
-      this.#writing--;
-      this.#moves++;
-    }
-  }
+  /** Undefined also while a request or an answer is under way. */
+  readonly moves = (): number | undefined => (this.#sent === this.#received ? this.activity.moves() : undefined);
 
   async send(sent: Sent, hungUp: AbortSignal, { before = 0, after = 0 }): Promise<Outcome> {
     const late = new AbortController();
@@ -272,12 +253,12 @@ class DirectWire implements Wire {
 
   async #exchange(sent: Sent): Promise<Outcome> {
     this.#sent++;
-    this.#moves++;
+    this.activity.moved();
     try {
       return await transport(sent);
     } finally {
       this.#sent--;
-      this.#moves++;
+      this.activity.moved();
     }
   }
 
@@ -350,7 +331,7 @@ export class Process implements ProviderProcess {
       transport: parts.planted?.transport?.(this.#transport()) ?? this.#transport(),
       clock: this.#clock(),
       onRequest: ({ operation, status }) => {
-        wire.moved();
+        wire.activity.moved();
         watching.getStore()?.requests.push({ operation, status });
       },
     });
@@ -487,7 +468,7 @@ export class Process implements ProviderProcess {
         return (...args: unknown[]): unknown => {
           if (this.isDead) return never();
           const result: unknown = Reflect.apply(member, target, args);
-          return result instanceof Promise ? wire.writing(result) : result;
+          return result instanceof Promise ? wire.activity.busy(result) : result;
         };
       },
     });

@@ -65,7 +65,7 @@ export class Seat {
     const { world } = this;
     world.time.after(restartMs, () => {
       if (world.isOver) return;
-      void this.#begin(world.busy(left));
+      void this.#begin(world.activity.busy(left));
     });
   }
 }
@@ -241,7 +241,7 @@ export class MemberProcess implements Peer {
     service.context.waits.close();
     // Until requests that have begun are answered, time must pass.
     await this.#whenIdle();
-    await this.#world.busy(service.close());
+    await this.#world.activity.busy(service.close());
   }
 
   #whenIdle(): Promise<void> {
@@ -314,7 +314,7 @@ export class MemberProcess implements Peer {
     const keep = async (): Promise<void> => {
       if (this.#world.bug === "the log is trimmed too early") await log.trim((await log.end()).seq);
       else if (this.service === undefined && this.role === "following")
-        await keepLog(log, () => this.#world.busy(snapshotOf(storeFile(this.seat.folder))), {
+        await keepLog(log, () => this.#world.activity.busy(snapshotOf(storeFile(this.seat.folder))), {
           ...{ everyBytes: snapshotBytes, keepMs },
         });
     };

@@ -4,7 +4,7 @@ import type { Seen, Service } from "../../service/index.ts";
 import type { Copy } from "../../service/replication/catchUp.ts";
 import type { GroupLog } from "../../service/replication/groupLog.ts";
 import type { Log } from "../../service/replication/log.ts";
-import type { SimulatedTime } from "../support/simulatedTime.ts";
+import type { Activity, SimulatedTime } from "../support/simulatedTime.ts";
 import type { Bug } from "./bugs.ts";
 import type { Fate } from "./fate.ts";
 
@@ -34,6 +34,7 @@ export interface Surroundings {
   readonly seed: string;
   readonly folder: string;
   readonly time: SimulatedTime;
+  readonly activity: Activity;
   readonly fate: Fate;
   readonly bug: Bug | undefined;
   readonly hasConsole: boolean;
@@ -47,8 +48,6 @@ export interface Surroundings {
   note(text: string): void;
   /** A part of the universe cannot continue. */
   fail(error: unknown): void;
-  /** Work that does not depend on the clock. */
-  busy<T>(work: Promise<T>): Promise<T>;
   /** A member begins to answer. */
   leads(process: Peer, epoch: number): void;
   /** A request was answered by some member. */

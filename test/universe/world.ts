@@ -13,7 +13,7 @@ import type { Audited, Seen, Service } from "../../service/index.ts";
 import type { Outcome, Sent } from "../../provider/client/transport.ts";
 import { instead } from "../support/instead.ts";
 import { lateAnswer, newFolder, type Watched } from "../support/simulation.ts";
-import { SimulatedTime } from "../support/simulatedTime.ts";
+import { Activity, SimulatedTime } from "../support/simulatedTime.ts";
 import type { Bug } from "./bugs.ts";
 import { Fate } from "./fate.ts";
 import { Seat } from "./member.ts";
@@ -54,6 +54,7 @@ export class World implements Surroundings {
   readonly seed: string;
   readonly folder = newFolder();
   readonly time = new SimulatedTime();
+  readonly activity = new Activity();
   readonly fate: Fate;
   readonly bug: Bug | undefined;
   readonly hasConsole: boolean;
@@ -74,8 +75,6 @@ export class World implements Surroundings {
   #noting = Promise.resolve();
   readonly #services: Service[] = [];
   readonly #begun: number;
-  #moves = 0;
-  #busy = 0;
   #wrong: Error | undefined;
   #leader: { readonly process: Peer } | undefined;
   #epoch = 0;
@@ -97,7 +96,7 @@ export class World implements Surroundings {
     this.notes.push(line);
     const onNote = this.#onNote;
     // Time stands still meanwhile.
-    if (onNote) void this.busy((this.#noting = this.#noting.then(() => onNote(line))));
+    if (onNote) void this.activity.busy((this.#noting = this.#noting.then(() => onNote(line))));
   }
 
   fail(error: unknown): void {
@@ -111,26 +110,10 @@ export class World implements Surroundings {
 
   /** Drives time until some work is done. */
   async pass<T>(work: Promise<T>): Promise<T> {
-    const result = await this.time.pass(work, () => (this.#busy === 0 ? this.#moves : undefined), longest);
+    const result = await this.time.pass(work, this.activity.moves, longest);
     this.judge();
     return result;
   }
-
-  moved(): void {
-    this.#moves++;
-  }
-
-  async busy<T>(work: Promise<T>): Promise<T> {
-    this.#busy++;
-    try {
-      return await work;
-    } finally {
-      this.#busy--;
-      this.#moves++;
-    }
-  }
-
-  readonly writing = <T>(work: Promise<T>): Promise<T> => this.busy(work);
 
   wait(ms: number): Promise<void> {
     return new Promise((resolve) => void this.time.after(ms, resolve));
@@ -143,7 +126,7 @@ export class World implements Surroundings {
   leads(process: Peer, epoch: number): void {
     if (process.service) this.#services.push(process.service);
     this.takeovers++;
-    this.#moves++;
+    this.activity.moved();
     if (epoch > this.#epoch) {
       this.#epoch = epoch;
       this.#leader = { process };
@@ -210,7 +193,7 @@ export class World implements Surroundings {
 
   answered(_seen: Seen): void {
     this.requests++;
-    this.#moves++;
+    this.activity.moved();
   }
 
   /** Sends a request by a network that delays, loses and doubles it; the simulated clock cancels it. */
@@ -229,7 +212,7 @@ export class World implements Surroundings {
     } finally {
       state.isOver = true;
       cancel();
-      this.#moves++;
+      this.activity.moved();
     }
   }
 
@@ -283,8 +266,8 @@ export class World implements Surroundings {
       get position() {
         return copy.position;
       },
-      apply: (entries) => this.busy(whole(entries).then((all) => copy.apply(all))),
-      replace: (snapshot) => this.busy(copy.replace(snapshot)),
+      apply: (entries) => this.activity.busy(whole(entries).then((all) => copy.apply(all))),
+      replace: (snapshot) => this.activity.busy(copy.replace(snapshot)),
     };
   }
 
