@@ -150,11 +150,15 @@ export class World implements Surroundings {
     }
   }
 
-  /** Sends a request to the leader without a network; one that ends with its member is answered with 503. */
+  /**
+   * Sends a request to the leader without a network; one that ends with its member is answered with 503. Some member leads before and
+   * after it.
+   */
   async ask(request: Asked): Promise<{ readonly statusCode: number; json<T>(): T }> {
     await this.led();
     const { process } = this.#leader ?? {};
     const answer = await Promise.race([process?.died ?? "lost", process?.service?.app.inject(request)]);
+    await this.led();
     return answer === undefined || typeof answer === "string" ? { statusCode: 503, json: () => ({}) as never } : answer;
   }
 
