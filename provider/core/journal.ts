@@ -3,7 +3,17 @@
 // a killed engine may not have written them down. The journal has no secrets.
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { fdatasync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fdatasync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
 import { homedir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
@@ -57,6 +67,12 @@ export interface Journal {
   forget(owner: string | undefined, id: string): void;
 }
 
+/** A journal with a file, which a process that exits need not close. */
+export interface OpenJournal extends Journal {
+  /** Closes the file; nothing more is written. */
+  close(): void;
+}
+
 const hasTexts = (value: unknown, keys: readonly string[]): boolean =>
   isObject(value) && keys.every((key) => typeof value[key] === "string");
 
@@ -72,7 +88,7 @@ export function openJournal(
   warn: (message: string) => void,
   home = process.env["PULUMI_HOME"] || join(homedir(), ".pulumi"),
   backend = backendId(),
-): Journal {
+): OpenJournal {
   const dir = join(home, "machines", "intents");
   const found = readJournals(dir);
   const keyOf = (owner: string, at: string | undefined): string => `${owner} ${at ?? ""}`;
@@ -132,6 +148,7 @@ export function openJournal(
           journal.forget(one.op);
         }
     },
+    close: () => journal.close(),
   };
 }
 
@@ -156,6 +173,7 @@ interface JournalFile {
   end(op: string, entry: Delivered | undefined): void;
   forget(op: string): void;
   seen(op: string, keys: readonly string[]): void;
+  close(): void;
 }
 
 /**
@@ -166,6 +184,7 @@ function openJournalFile(dir: string, engine: number, failed: (error: unknown) =
   const sync = promisify(fdatasync);
   let file: number | undefined;
   let warned = false;
+  let isClosed = false;
   const attempt = (work: () => void): void => {
     try {
       work();
@@ -176,6 +195,7 @@ function openJournalFile(dir: string, engine: number, failed: (error: unknown) =
   };
   const add = (line: object): void =>
     attempt(() => {
+      if (isClosed) return;
       mkdirSync(dir, { recursive: true, mode: 0o700 });
       file ??= openSync(join(dir, `${process.pid}-${engine}-${randomUUID()}.jsonl`), "ax", 0o600);
       writeSync(file, `${JSON.stringify(line)}\n`);
@@ -186,7 +206,7 @@ function openJournalFile(dir: string, engine: number, failed: (error: unknown) =
   const flush = (): Promise<void> =>
     (next ??= running.then(() => {
       next = undefined;
-      const flushed = file === undefined ? Promise.resolve() : sync(file);
+      const flushed = file === undefined || isClosed ? Promise.resolve() : sync(file);
       running = flushed.catch((error: unknown) => attempt(() => throwing(error)));
       return running;
     }));
@@ -198,6 +218,10 @@ function openJournalFile(dir: string, engine: number, failed: (error: unknown) =
     end: (op, entry) => add({ settled: op, ...entry }),
     forget: (op) => add({ gone: op }),
     seen: (op, keys) => add({ seen: op, keys }),
+    close() {
+      if (file !== undefined && !isClosed) closeSync(file);
+      isClosed = true;
+    },
   };
 }
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApi } from "../../provider/client/api.ts";
 import type { Clock } from "../../provider/client/clock.ts";
-import { openJournal, type Journal } from "../../provider/core/journal.ts";
+import { openJournal, type Journal, type OpenJournal } from "../../provider/core/journal.ts";
 import { httpTransport, type Outcome, type Sent, type Transport } from "../../provider/client/transport.ts";
 import { readConfig } from "../../provider/client/config.ts";
 import { check, create, diff, read, remove, update, type Caller } from "../../provider/core/verbs/index.ts";
@@ -114,10 +114,13 @@ function json<T>(value: T): T {
 /** The computers on which a stack was deployed, with their records of begun creates. */
 export class Computers {
   readonly #homes = [newFolder()];
+  readonly #journals: OpenJournal[] = [];
 
-  /** The folder of the one in use. */
-  get current(): string {
-    return this.#homes.at(-1) ?? "";
+  /** Opens the records of the one in use, for one process. */
+  open(warn: (text: string) => void): Journal {
+    const journal = openJournal(warn, this.#homes.at(-1));
+    this.#journals.push(journal);
+    return journal;
   }
 
   /** Switches to another one, without records. */
@@ -133,6 +136,7 @@ export class Computers {
   }
 
   remove(): void {
+    for (const journal of this.#journals) journal.close();
     for (const home of this.#homes) rmSync(home, { recursive: true, force: true });
   }
 }
@@ -144,7 +148,7 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
   const log = { write: (line: string) => void (line.startsWith('{"level":50') && mistakes.push(line)) };
   const random = seededRandom(seed);
   const service = await startService({ delays: "believable", random, log, ...options, clock: time });
-  const homes = new Computers();
+  const computers = new Computers();
   const watching = new AsyncLocalStorage<Watched>();
   const wire = new DirectWire(time);
   wire.watch(service);
@@ -157,8 +161,8 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
     time,
     service,
     mistakes,
-    isOpen: (owner) => homes.isOpen(owner),
-    moveAway: () => homes.moveAway(),
+    isOpen: (owner) => computers.isOpen(owner),
+    moveAway: () => computers.moveAway(),
     wait: (ms) => time.pass(new Promise((done) => void time.after(ms, () => done())), wire.moves, ms),
     async watch(work) {
       const watched: Watched = { requests: [] };
@@ -167,7 +171,7 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
     start({ death, slow = [], settings = {}, isLost = false, signal } = {}) {
       const { url: endpoint, token } = isLost ? empty : service;
       const process = new Process({
-        ...{ time, wire, home: homes.current, watching, seed: `${seed}/${++processes}` },
+        ...{ time, wire, openJournal: (warn) => computers.open(warn), watching, seed: `${seed}/${++processes}` },
         drive: (work) => time.pass(work, wire.moves, longestRun),
         ...{ death, slow, settings: { endpoint, token, ...settings }, signal },
       });
@@ -177,7 +181,7 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
     async close() {
       if (current) current.isDead = true;
       await Promise.all([service.close(), empty.close()]);
-      homes.remove();
+      computers.remove();
     },
   };
 }
@@ -282,7 +286,7 @@ export interface ProcessParts {
   readonly wire: Wire;
   /** Waits for its work while time passes. */
   readonly drive: <T>(work: Promise<T>) => Promise<T>;
-  readonly home: string;
+  readonly openJournal: (warn: (text: string) => void) => Journal;
   readonly watching: AsyncLocalStorage<Watched>;
   readonly seed: string;
   readonly death: Death | undefined;
@@ -322,7 +326,7 @@ export class Process implements ProviderProcess {
     this.#random = () => Buffer.from(bytes(4)).readUInt32BE() / 2 ** 32;
     this.#died = new Promise((died) => (this.#die = () => died("died")));
     const warn = (text: string) => void this.said.push({ kind: "warning", text });
-    const journal = openJournal(warn, parts.home);
+    const journal = parts.openJournal(warn);
     const intents = this.#mortal(parts.planted?.journal?.(journal) ?? journal);
     this.#run = new Run(() => intents);
     const api = createApi({

@@ -57,7 +57,7 @@ export async function enter(world: World, slug: string): Promise<Simulation> {
     },
     start({ death, slow = [], settings = {}, signal } = {}) {
       return new Process({
-        ...{ time, wire: world, drive, home: computers.current, watching },
+        ...{ time, wire: world, drive, openJournal: (warn) => computers.open(warn), watching },
         ...{ seed: `${world.seed}/${slug}/${++processes}`, death, slow, signal },
         settings: { endpoint: service.url, token, organization: slug, ...settings },
         planted: plantedIn(world.bug),
