@@ -3,6 +3,10 @@
 import { promisify } from "node:util";
 import { zstdCompress, zstdDecompress } from "node:zlib";
 import { constants, type DatabaseSync, type Session, type StatementSync } from "node:sqlite";
+import { sqliteCode } from "../store/sqliteCode.ts";
+
+/** SQLite's code for a row that breaks a constraint. */
+const constraintFailed = 19;
 
 /** Compresses on another thread. */
 export const compress = promisify(zstdCompress);
@@ -172,10 +176,22 @@ export function apply(db: DatabaseSync, entries: readonly Decoded[], isEnough: (
   }
 }
 
-/** Makes recorded changes, inside a transaction. False if they do not fit; nothing is changed then. */
-export function makeChanges(db: DatabaseSync, { changeset, counters }: Recorded): boolean {
-  const onConflict = () => constants.SQLITE_CHANGESET_ABORT;
-  if (changeset.length > 0 && !db.applyChangeset(changeset, { onConflict })) return false;
+/**
+ * Makes recorded changes, inside a transaction. False if they do not fit; nothing is changed then. With `overwrites` they also fit a row
+ * that has other values by now.
+ */
+export function makeChanges(db: DatabaseSync, { changeset, counters }: Recorded, overwrites = false): boolean {
+  const onConflict = (kind: number): number =>
+    overwrites && kind === constants.SQLITE_CHANGESET_DATA
+      ? constants.SQLITE_CHANGESET_REPLACE
+      : constants.SQLITE_CHANGESET_ABORT;
+  try {
+    if (changeset.length > 0 && !db.applyChangeset(changeset, { onConflict })) return false;
+  } catch (error) {
+    // A row of something that is gone.
+    if (sqliteCode(error) === constraintFailed) return false;
+    throw error;
+  }
   for (const [name, value] of Object.entries(counters)) setCounter(db, name, value);
   return true;
 }

@@ -12,6 +12,8 @@ export class RemoteLog extends RecordedLog {
   /** `send` rejects if the leader refuses, because the draft is not what the leader has. */
   constructor(db: DatabaseSync, send: (changes: Uint8Array) => Promise<void>) {
     super(db);
+    // What a deletion takes with it, the leader deletes: recorded here as well, it would be gone before its turn.
+    db.exec("PRAGMA foreign_keys = OFF");
     this.#send = send;
   }
 

@@ -9,6 +9,7 @@ import { markFile, readMark } from "./markFile.ts";
 import { keepPrivate } from "./privateFile.ts";
 import { reading } from "./reading.ts";
 import { currentSchema, firstSchema, stepsFrom } from "./schema.ts";
+import { sqliteCode } from "./sqliteCode.ts";
 import { newerStore, recordWriter } from "./writer.ts";
 import { withResolvers } from "../withResolvers.ts";
 
@@ -488,10 +489,4 @@ function backUp(file: string, schema: number): void {
   // This process holds the lock of the store, so existing drafts belong to killed processes.
   removeDrafts(file, /^\.backup-\d+\.\d+(-journal)?$/);
   reading(file, (before) => copyStore(before, `${file}.backup-${schema}`));
-}
-
-/** SQLite's primary result code of an error (13: the disk is full), or undefined for other errors. */
-export function sqliteCode(error: unknown): number | undefined {
-  if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return undefined;
-  return error.errcode & 0xff;
 }

@@ -3,7 +3,8 @@
 import { chmodSync, existsSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { sqliteCode, StoreError } from "./database.ts";
+import { StoreError } from "./database.ts";
+import { sqliteCode } from "./sqliteCode.ts";
 import { writePrivately } from "./privateFile.ts";
 
 /** The console of a running service. */

@@ -91,6 +91,15 @@ test("tokens and organizations of every member's folder are those of the service
   );
   await ok("seed", seed, "--data", standby.data);
   await expect.poll(() => ok("ls", "--data", standby.data)).toContain("web");
+  for (const { data, url } of members) {
+    const own = JSON.parse(await ok("token", "create", "--app", "web", "--json", "--data", data)) as Record<
+      string,
+      string
+    >;
+    await expect.poll(() => ok("token", "list", "--data", data)).toContain(own["id"]);
+    await ok("token", "revoke", own["id"] ?? "", "--data", data);
+    await expect.poll(async () => (await caller(url, own["token"] ?? "")("GET", "/apps/web")).status).toBe(401);
+  }
   await stop(standby);
   for (const change of [
     ["org", "create", "other"],
