@@ -229,7 +229,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const draining = new Draining();
     draining.watch(app.server);
     app.server.prependListener("connection", (socket: Socket) => draining.take(socket));
-    const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
+    const waits = new Waits(clock, mostHeld(limits));
     // A copy is replaced when it is behind.
     const mark = folder === undefined || leading ? undefined : new Mark(store, storeFile(folder));
     const authority = new LocalAuthority(folder);

@@ -477,19 +477,21 @@ async function handle(
       }
     });
   let answer: unknown;
+  // Such an answer may show changes of others that are not durable yet.
+  let showsMore = row.method === "GET";
   try {
     answer = row.method === "GET" ? rule(input) : await withLookups(found, () => inSpan("write store", {}, change));
+    if (answer instanceof Deferred) {
+      const { find } = answer;
+      answer = await inSpan("hold", {}, find);
+      showsMore = true;
+    }
   } catch (error) {
     // The changes that caused a refusal may not be durable yet; a kill would undo them.
     await store.unsettled;
     throw error;
   }
-  // A read may show such changes, too.
-  if (row.method === "GET" && store.unsettled) await store.unsettled;
-  if (answer instanceof Deferred) {
-    const { find } = answer;
-    answer = await inSpan("hold", {}, find);
-  }
+  if (showsMore && store.unsettled) await store.unsettled;
   const { status = row.status, headers, body } = answer instanceof Reply ? answer : { headers: {}, body: answer };
   const late = met(options, row, request, valid, "after");
   if (body instanceof Pieces && !late && !options.strict) {

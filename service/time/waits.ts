@@ -43,7 +43,6 @@ export class Waits {
   /** One timer serves all requests: a timer each would take a large share of their memory. */
   readonly #deadlines = new DueQueue<Waiter>();
   readonly #most: number;
-  readonly #unsettled: () => Promise<void> | undefined;
   /** Waits that are queued for another check. */
   #woken: Waiter[] = [];
   #isLooking = false;
@@ -53,11 +52,9 @@ export class Waits {
   #closed: Refusal | undefined;
   #listed: (subject: string) => void = () => {};
 
-  /** `unsettled` resolves when every visible change is durable. */
-  constructor(clock: Clock, most: number, unsettled: () => Promise<void> | undefined) {
+  constructor(clock: Clock, most: number) {
     this.#clock = clock;
     this.#most = most;
-    this.#unsettled = unsettled;
   }
 
   /** Number of requests held now. */
@@ -137,13 +134,7 @@ export class Waits {
     for (const waiter of some) this.#look(waiter);
     if (this.#woken.length === 0) return;
     this.#isLooking = true;
-    // There may be newer changes by then, which must be durable before they are shown.
-    setImmediate(() => {
-      const unsettled = this.#unsettled();
-      if (!unsettled) return this.#lookOn();
-      const goOn = (): void => this.#lookOn();
-      unsettled.then(goOn, goOn);
-    });
+    setImmediate(() => this.#lookOn());
   }
 
   #look(waiter: Waiter): void {

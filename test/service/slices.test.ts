@@ -8,9 +8,9 @@ import { FairTurns } from "../../service/time/fairTurns.ts";
 
 const many = 1000;
 
-function manyWaits(unsettled: () => Promise<void> | undefined = () => undefined) {
+function manyWaits() {
   const clock = new ManualClock();
-  const waits = new Waits(clock, many, unsettled);
+  const waits = new Waits(clock, many);
   const scene = { clock, waits, looks: 0, answer: undefined as string | undefined };
   const hold: Hold<string> = {
     subject: "one",
@@ -48,23 +48,6 @@ test("F46 waits whose condition is not met are not checked twice", async () => {
   expect(scene.looks).toBeLessThan(1.25 * many);
   expect(scene.waits.size).toBe(many);
   scene.waits.close();
-});
-
-test("F28 a later slice shows only durable changes", async () => {
-  let commit = (): void => {};
-  const committed = new Promise<void>((resolve) => (commit = resolve));
-  let open = false;
-  const { scene, held } = manyWaits(() => (open ? committed : undefined));
-  scene.answer = "there";
-  open = true;
-  scene.waits.wake(["one"]);
-  const before = scene.looks;
-  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
-  expect(scene.looks).toBe(before);
-  open = false;
-  commit();
-  await held;
-  expect(scene.looks).toBe(many);
 });
 
 test("many requests that time out together are all answered", async () => {
