@@ -29,7 +29,7 @@ export const timerHandlers: Readonly<Record<TimerKind, TimerHandler>> = {
   "cluster.step": (context, id) => context.postgres.due?.("cluster.step", id),
   "cluster.measure": measure,
   "cluster.clear": clearCluster,
-  "cluster.discard": (context, id) => context.postgres.discard?.(id),
+  "cluster.discard": (context, id) => context.store.onCommit(() => context.postgres.discard?.(id)),
   "backup.done": (context, id) => context.postgres.due?.("backup.done", id),
   "runtime.step": (context, id) => context.runtime.due?.("runtime.step", id),
   "runtime.exit": (context, id) => context.runtime.due?.("runtime.exit", id),

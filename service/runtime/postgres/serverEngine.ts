@@ -216,6 +216,10 @@ export abstract class ServerEngine<R extends ReadyServer> {
 
   async #apply(id: string, ready: R, change: ClusterChange): Promise<void> {
     const { admin } = ready;
+    const user = "user" in change ? this.host.contents(id).users.find(({ name }) => name === change.user) : undefined;
+    const password = user && this.host.password(id, user.name);
+    // A server cannot take back what the store then loses.
+    await this.host.settled();
     switch (change.kind) {
       case "createDatabase":
         return contents.ensureDatabase(admin, change.database);
@@ -230,10 +234,9 @@ export abstract class ServerEngine<R extends ReadyServer> {
       case "createUser":
       case "changeRole":
       case "setPassword": {
-        const user = this.host.contents(id).users.find(({ name }) => name === change.user);
         // It was deleted meanwhile, by a later change.
-        if (!user) return;
-        await users.ensureUser(admin, user.name, user.role, this.host.password(id, user.name));
+        if (!user || password === undefined) return;
+        await users.ensureUser(admin, user.name, user.role, password);
       }
     }
   }

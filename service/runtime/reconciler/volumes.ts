@@ -146,6 +146,8 @@ export class Volumes {
   }
 
   async #discard(id: string): Promise<void> {
+    // The store could still lose the deletion, and then its data must be there.
+    await this.#host.settled();
     // A copy that is not complete needs it; it comes back here when it is written.
     if (copiesOf(this.#host, id).length > 0 || !(await this.#volumes.remove(id))) return;
     this.#host.events.discarded(id);
