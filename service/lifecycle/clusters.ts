@@ -130,8 +130,9 @@ export function measured(context: Context, id: string, bytes: number): void {
   if (row) changeCluster(context, row, { storage_used_bytes: bytes });
 }
 
-// ASSUMED: the latest 100 backups of a cluster are kept. No request deletes a backup, so refusing further ones would end all backups of the cluster.
-const keptBackups = 100;
+// ASSUMED: the latest 100 completed backups of a cluster are kept, and the latest 20 that failed. No request deletes a backup, so
+// refusing further ones would end all backups of the cluster.
+const keptBackups = { completed: 100, failed: 20 } as const;
 
 /** A backup has ended: completed with a size, or failed without one. The oldest one beyond the limit is deleted. */
 export function finishBackup(context: Context, id: string, bytes: number | undefined): void {
@@ -142,12 +143,13 @@ export function finishBackup(context: Context, id: string, bytes: number | undef
   const status = bytes === undefined ? "failed" : "completed";
   context.store.update("backups", "id", id, { status, size_bytes: bytes ?? null, finished_at: context.clock.now() });
   const old = context.store.all<{ id: string }>(
-    "SELECT id FROM backups WHERE cluster = ? ORDER BY number DESC LIMIT -1 OFFSET ?",
+    "SELECT id FROM backups WHERE cluster = ? AND status = ? ORDER BY number DESC LIMIT -1 OFFSET ?",
     row.id,
-    keptBackups,
+    status,
+    keptBackups[status],
   );
   for (const one of old) {
     context.store.run("DELETE FROM backups WHERE id = ?", one.id);
-    context.postgres.discard?.(row.id, one.id);
+    context.store.onCommit(() => context.postgres.discard?.(row.id, one.id));
   }
 }

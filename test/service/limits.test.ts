@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createService, ManualClock } from "../../service/index.ts";
+import { createService, ManualClock, type ServiceOptions } from "../../service/index.ts";
+import type { EngineHost } from "../../service/runtime/postgresEngine.ts";
+import { SimulatedPostgres } from "../../service/runtime/simulatedPostgres.ts";
 import { listTokens } from "../../service/store/tokens.ts";
 import { caller, withApp } from "./client.ts";
 
@@ -72,8 +74,8 @@ test("an App has at most 500 secret keys; existing ones can be replaced", async 
 });
 
 /** A cluster that is ready. */
-async function withCluster() {
-  const app = await withApp();
+async function withCluster(options: ServiceOptions = {}) {
+  const app = await withApp(options);
   const body = { org_slug: "personal", region: "fra", plan: "basic" };
   const { id } = (await app.call("POST", "/postgres", body)).body.data;
   return { ...app, cluster: `/postgres/${id}` };
@@ -108,6 +110,37 @@ test("the latest 100 backups of a cluster are kept, independent of others", asyn
   expect(await listed(`/postgres/${other}`)).toEqual([ofOther]);
   expect((await call("POST", `${cluster}/restore`, { backup_id: made[102] })).status).toBe(404);
   expect((await call("POST", `${cluster}/restore`, { backup_id: made[99] })).status).toBeLessThan(300);
+});
+
+test("backups that fail push out none that is completed", async () => {
+  const outcome = { fails: false };
+  const discarded: (string | undefined)[] = [];
+  class Failing extends SimulatedPostgres {
+    readonly #host: EngineHost;
+
+    constructor(host: EngineHost) {
+      super(host);
+      this.#host = host;
+    }
+
+    override due(kind: "cluster.step" | "backup.done", id: string): void {
+      if (kind === "backup.done" && outcome.fails) return this.#host.events.backupFailed(id);
+      super.due(kind, id);
+    }
+
+    discard(_cluster: string, backup?: string): void {
+      discarded.push(backup);
+    }
+  }
+  const { call, cluster } = await withCluster({ postgres: (host) => new Failing(host) });
+  const backUp = async (): Promise<string> => (await call("POST", `${cluster}/backups`, { type: "full" })).body.data.id;
+  const good = await backUp();
+  outcome.fails = true;
+  const failed: string[] = [];
+  for (let i = 0; i < 23; i++) failed.unshift(await backUp());
+  const listed = (await call("GET", `${cluster}/backups`)).body.data as { readonly id: string }[];
+  expect(listed.map(({ id }) => id)).toEqual([...failed.slice(0, 20), good]);
+  expect(discarded).toEqual(failed.slice(20).reverse());
 });
 
 test("when all addresses are used, the request is refused", async () => {
