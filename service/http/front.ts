@@ -25,6 +25,8 @@ export interface FrontOptions {
   readonly trusted?: Networks | undefined;
   /** Answers what concerns this member itself; false if a request does not. */
   readonly answerSelf: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** Milliseconds that a request waits while no member leads. */
+  readonly patienceMs?: number;
 }
 
 // ASSUMED: requests that have begun may take three more seconds after a member begins to end.
@@ -214,13 +216,16 @@ export class Front {
   }
 
   async #forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const until = performance.now() + patienceMs;
+    const { patienceMs: patience = patienceMs } = this.#options;
+    let until = performance.now() + patience;
     while (this.#target === undefined && performance.now() < until && !this.#isEnding)
       await this.#change(until - performance.now());
     const { handler } = this.#target ?? {};
     if (handler && !this.#isEnding) return handler(request, response);
     const body = await bodyOf(request);
     if (body === undefined) return tooLarge(response);
+    // A long body is no reason to refuse: some member leads.
+    if (this.#target) until = performance.now() + patience;
     const taken: Taken = { request, response, body, to: undefined, attempt: new Attempt(response) };
     this.#forwarded.add(taken);
     response.once("close", () => {

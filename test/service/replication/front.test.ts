@@ -1,6 +1,6 @@
 // The server of a member: it passes requests to the leader, and answers them itself only once its service is complete.
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type RequestListener } from "node:http";
+import { createServer, request as send, type IncomingMessage, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { connectionLimits } from "../../../service/http/connections.ts";
@@ -8,12 +8,14 @@ import { Front } from "../../../service/http/front.ts";
 import { MemberKey } from "../../../service/http/memberKey.ts";
 import { forwardedFrom } from "../../../service/requestAddress.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
+import { hang } from "../../support/patience.mts";
 
 const key = new MemberKey(Buffer.alloc(32, 1));
 const urlOf = (address: AddressInfo): string => `http://127.0.0.1:${address.port}`;
 
-async function startFront(memberKey = key) {
-  const front = new Front({ limits: connectionLimits(), tls: undefined, key: memberKey, answerSelf: () => false });
+async function startFront(memberKey = key, patienceMs = hang) {
+  const limits = connectionLimits();
+  const front = new Front({ limits, tls: undefined, key: memberKey, answerSelf: () => false, patienceMs });
   front.server.listen(0, "127.0.0.1");
   await once(front.server, "listening");
   afterThisTest(() => front.server.closeAllConnections());
@@ -44,6 +46,25 @@ test("a request waits until the service is complete", async () => {
   expect(got).toEqual([]);
   front.answer(url);
   expect(await (await answer).text()).toBe("here");
+});
+
+test("a body that takes longer than a request waits for a leader is passed to the leader", async () => {
+  const leader = await startFront();
+  leader.front.attach(keeping().handler);
+  leader.front.answer(leader.url);
+  const patience = 100;
+  const standby = await startFront(key, patience);
+  standby.front.follow(leader.url);
+  const sent = send(standby.url, { method: "POST", headers: { "content-length": 8 } });
+  const answered = once(sent, "response") as Promise<[IncomingMessage]>;
+  sent.write("half");
+  await once(standby.front.server, "request");
+  const begun = performance.now();
+  await expect.poll(() => performance.now() - begun).toBeGreaterThan(patience);
+  sent.end("done");
+  const [answer] = await answered;
+  answer.resume();
+  expect(answer.statusCode).toBe(200);
 });
 
 test("a request is passed to the leader, with its client, which only a member may name", async () => {
