@@ -33,6 +33,14 @@ const logMs = 300_000;
 // ASSUMED: a backup that failed is tried again after ten minutes.
 const retryMs = 600_000;
 
+/** Milliseconds until the next backup. */
+export function untilNext(last: LastResult | undefined, everyMs: number, now: number): number {
+  if (last === undefined) return 0;
+  const due = last.result === "failed" ? last.ended + Math.min(retryMs, everyMs) : last.begun + everyMs;
+  // The clock may have been ahead when the last one was made.
+  return Math.min(Math.max(0, due - now), everyMs);
+}
+
 /** Makes the backups of a service. */
 export class Backups {
   readonly #options: BackupsOptions;
@@ -169,16 +177,8 @@ export class Backups {
   #plan(): void {
     if (this.#closed.signal.aborted) return;
     const { clock } = this.#context;
-    const { everyMs } = this.#options;
-    const last = this.#last;
-    const due =
-      last === undefined
-        ? 0
-        : last.result === "failed"
-          ? last.ended + Math.min(retryMs, everyMs)
-          : last.begun + everyMs;
     this.#cancel();
-    this.#cancel = clock.after(Math.max(0, due - clock.now()), () => {
+    this.#cancel = clock.after(untilNext(this.#last, this.#options.everyMs, clock.now()), () => {
       void this.backUp()
         .catch((error: unknown) =>
           this.#say("warn", { reason: reasonOf(error) }, "the backup failed; it is tried again"),

@@ -3,9 +3,10 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { untilNext } from "../../service/backup/backups.ts";
 import { keptBy, readPolicy } from "../../service/backup/policy.ts";
 import { findRestic, startS3, testRepository, type TestRepository } from "../support/restic.ts";
-import { hang } from "../support/patience.mts";
+import { wholeRun } from "../support/patience.mts";
 import { thoroughTest } from "../support/thorough.ts";
 import { caller } from "./client.ts";
 import { command, folder, foreground } from "./command.ts";
@@ -34,13 +35,32 @@ describe("the policy", () => {
   test.each(["", "7", "7d,7d", "0d", "7y", "d"])("it cannot be %j", (text) => expect(readPolicy(text)).toBeUndefined());
 });
 
+describe("the schedule", () => {
+  const hour = 3600_000;
+  const now = Date.UTC(2026, 0, 1);
+  const ended = (result: "complete" | "failed", at: number) =>
+    ({ result, begun: at, ended: at, addedBytes: 0, missing: [] }) as const;
+
+  test("the next one comes at once, after the interval, or ten minutes after a failure", () => {
+    expect(untilNext(undefined, 24 * hour, now)).toBe(0);
+    expect(untilNext(ended("complete", now - hour), 24 * hour, now)).toBe(23 * hour);
+    expect(untilNext(ended("complete", now - 48 * hour), 24 * hour, now)).toBe(0);
+    expect(untilNext(ended("failed", now - 60_000), 24 * hour, now)).toBe(540_000);
+  });
+
+  test("one that was made while the clock was ahead delays the next one by the interval at most", () => {
+    for (const result of ["complete", "failed"] as const)
+      expect(untilNext(ended(result, now + 8760 * hour), 24 * hour, now)).toBe(24 * hour);
+  });
+});
+
 describe("a backup", () => {
   let restic: string | undefined;
   let repository: TestRepository;
   const run = (...args: string[]) => command(args, repository.env);
   beforeAll(async () => {
     restic = await findRestic();
-  }, hang);
+  }, wholeRun);
   beforeEach(({ skip }) => {
     skip(restic === undefined);
     repository = testRepository(restic ?? "");
