@@ -45,14 +45,20 @@ interface Entry {
   mayGo: boolean;
 }
 
+/** Simulated milliseconds for which the last requests of a run that died may be under way: four ways of up to 10 s each. */
+const lateMs = 40_000;
+
 /** The data that states have had, and what programs allow for it. */
 export class Ledger {
   readonly #entries = new Map<string, Entry>();
+  /** Until when requests of a run that died may arrive. */
+  #lateUntil = 0;
 
   /** Before a run: records what its program allows for existing data. A destroy has no program. */
   open(stack: Stack, program: readonly Declared[] | undefined, service: Service): void {
-    // The last request of a run that died may have arrived after that run.
+    // The last request of a run that died may have arrived after that run, or may still arrive.
     this.#forgetGone(new Set(onService(service)), service);
+    const isSettled = service.context.clock.now() >= this.#lateUntil;
     // If its parent is deleted first, the engine uses the inputs of the last up; only an up withdraws a permission.
     const isHeld = (kept: Kept) => kept.mark === undefined && isGuarded(kept);
     const held = new Set(stack.resources.filter(isHeld).flatMap(linesOf));
@@ -60,12 +66,13 @@ export class Ledger {
       const declared = program?.find(({ name, aliases = [] }) => name === entry.name || aliases.includes(entry.name));
       if (!declared) entry.mayGo ||= !entry.isProtected;
       else if (!isGuarded(declared)) entry.mayGo = true;
-      else if (held.has(line)) entry.mayGo = false;
+      else if (held.has(line) && isSettled) entry.mayGo = false;
     }
   }
 
   /** After a run, whatever its result: all data that must not be lost still exists. */
-  close(stack: Stack, service: Service): void {
+  close(stack: Stack, service: Service, died = false): void {
+    if (died) this.#lateUntil = service.context.clock.now() + lateMs;
     const there = new Set(onService(service));
     this.#forgetGone(there, service);
     for (const kept of stack.resources.filter(

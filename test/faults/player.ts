@@ -473,7 +473,7 @@ class Run {
     this.#judgeStrangers();
     this.#note(process);
     this.#lastDied = report === "died";
-    this.#ledger.close(this.#stack, service.service);
+    this.#ledger.close(this.#stack, service.service, this.#lastDied);
     if (report === "died") {
       judgeReport([], process.said, service);
       this.#died++;
