@@ -13,7 +13,7 @@ import { LocalAuthority } from "../../service/runtime/localAuthority.ts";
 import { findAccounts } from "../../service/runtime/postgres/account.ts";
 import { findBinaries } from "../../service/runtime/postgres/binaries.ts";
 import { configurationOf, superuser } from "../../service/runtime/postgres/settings.ts";
-import { freePort } from "../../service/runtime/postgres/server.ts";
+import { freePort } from "../../test/support/freePort.ts";
 import { root } from "../workbench.ts";
 
 const { rounds } = parseArgs({ options: { rounds: { type: "string", default: "15" } } }).values;

@@ -111,9 +111,9 @@ interface LoggedRow {
   readonly at: number;
 }
 
-/** The log in the database of a URL. Its tables are created if they are missing. */
-export async function openPostgresLog(url: string): Promise<Log> {
-  const log = new PostgresLog(url);
+/** The log in the database of a URL. Its tables are created if they are missing. Each request may take `limitMs`. */
+export async function openPostgresLog(url: string, limitMs = answerMs): Promise<Log> {
+  const log = new PostgresLog(url, limitMs);
   try {
     await log.create();
     return log;
@@ -125,13 +125,15 @@ export async function openPostgresLog(url: string): Promise<Log> {
 
 class PostgresLog implements Log {
   readonly #pool: pg.Pool;
+  readonly #limitMs: number;
 
-  constructor(url: string) {
+  constructor(url: string, limitMs: number) {
+    this.#limitMs = limitMs;
     this.#pool = new pg.Pool({
       connectionString: url,
       max: 4,
-      connectionTimeoutMillis: answerMs,
-      query_timeout: answerMs,
+      connectionTimeoutMillis: limitMs,
+      query_timeout: limitMs,
       keepAlive: true,
       application_name: "machines-service",
     });
@@ -146,7 +148,7 @@ class PostgresLog implements Log {
   async #ask<Row extends pg.QueryResultRow>(
     text: string,
     values: unknown[],
-    ms = answerMs,
+    ms = this.#limitMs,
   ): Promise<pg.QueryResult<Row>> {
     try {
       return await this.#pool.query<Row>({ text, values, query_timeout: ms } as pg.QueryConfig);

@@ -5,6 +5,7 @@ import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
 import { exportOf, urnOf } from "./exports.ts";
 import { marked, StackFiles, stateIds } from "./stackFiles.ts";
+import { hang } from "../support/patience.mts";
 
 const image = { image: "registry.example.com/shop:1" };
 const shop = marked({ type: "App", name: "shop", id: "shop" });
@@ -126,7 +127,7 @@ test("F58: a wait says what it waits for, and a Machine that a run adopts meanwh
     service.requests
       .slice(begin)
       .filter(({ operation, status }) => operation === "machines.acquireLease" && status === 409);
-  await expect.poll(() => waits().length, { timeout: 60_000 }).toBeGreaterThan(0);
+  await expect.poll(() => waits().length, { timeout: hang }).toBeGreaterThan(0);
   const adopted = marked({ type: "Machine", name: "second", id: copy });
   files.write("dev.json", exportOf("plugin", [shop, adopted]));
   await send(service, "DELETE", path, undefined, { "svc-machine-lease-nonce": data.nonce });

@@ -6,7 +6,7 @@ import { expect, inject, test } from "vitest";
 import { debianServer } from "../../tools/setup/debianServer.mjs";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
 import { image } from "../runtime/image.ts";
-import { freePort } from "../service/reachable.ts";
+import { freePort } from "../support/freePort.ts";
 import { version } from "../../service/version.ts";
 import { commandsOf } from "../setup/page.ts";
 import { Server } from "../setup/server.ts";

@@ -29,6 +29,8 @@ describe("a failure after creation", () => {
 
   const fresh = (): Driver => drive(plugin.client, urnOf("Machine", `failing-${++count}`));
   const wanted = (config: Properties) => ({ app: "app", region: "ams", config: { image, ...config } });
+  /** Seconds that an operation may take which cannot end: long enough for what it does before, on a busy computer. */
+  const brief = 5;
   const unfinished = async (work: Promise<unknown>): Promise<Unfinished> => {
     const error = await work.catch((reason: unknown) => reason);
     const found = unfinishedIn(error);
@@ -70,12 +72,12 @@ describe("a failure after creation", () => {
     const machine = fresh();
     const inputs = await machine.checked(wanted(failingChecks));
     const before = (await send<unknown[]>(service, "GET", "/v1/apps/app/machines")).length;
-    const first = await unfinished(machine.create(inputs, { timeout: 1 }));
-    const second = await unfinished(machine.create(inputs, { timeout: 1 }));
+    const first = await unfinished(machine.create(inputs, { timeout: brief }));
+    const second = await unfinished(machine.create(inputs, { timeout: brief }));
     expect(second.id).toBe(first.id);
     // A refusal that does not mention the Machine does not make the engine forget it either.
     service.fail({ operation: "machines.acquireLease", status: 403, when: "before" });
-    const third = await unfinished(machine.create(inputs, { timeout: 1 }));
+    const third = await unfinished(machine.create(inputs, { timeout: brief }));
     service.service.faults.clear();
     expect(third.id).toBe(first.id);
     expect(await send<unknown[]>(service, "GET", "/v1/apps/app/machines")).toHaveLength(before + 1);
@@ -102,12 +104,12 @@ describe("a failure after creation", () => {
   test("a create that exceeds its timeout is one, and says what it was waiting for", async () => {
     const machine = fresh();
     const inputs = await machine.checked(wanted(failingChecks));
-    const { id, state, reasons } = await unfinished(machine.create(inputs, { timeout: 3 }));
-    expect(reasons.join()).toMatch(/checks of Machine .* did not pass within 3s: .*alive is/);
+    const { id, state, reasons } = await unfinished(machine.create(inputs, { timeout: brief }));
+    expect(reasons.join()).toMatch(/checks of Machine .* did not pass within 5s: .*alive is/);
     expect(await live(id)).toMatchObject({ state: "started" });
     // The wait remains to be done, and another failure does not change the saved state.
-    const again = machine.update({ id, oldInputs: inputs, state, inputs, timeout: 3 });
-    await expect(again).rejects.toThrow(/did not pass within 3s/);
+    const again = machine.update({ id, oldInputs: inputs, state, inputs, timeout: brief });
+    await expect(again).rejects.toThrow(/did not pass within 5s/);
   });
 
   test("a delete that exceeds its timeout reports that, and the object is kept", async () => {
@@ -117,7 +119,7 @@ describe("a failure after creation", () => {
     await send(service, "POST", `/v1/apps/app/machines/${id.split("/")[1] ?? ""}/lease`, { ttl: 600 });
     const args = toStruct({ endpoint: service.url, token: service.token, maxUnavailable: "100%" });
     await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
-    await expect(machine.delete({ id, state, inputs, timeout: 1 })).rejects.toThrow(/was not released within 1s/);
+    await expect(machine.delete({ id, state, inputs, timeout: brief })).rejects.toThrow(/was not released within 5s/);
     expect(await live(id)).toMatchObject({ state: "started" });
   });
 

@@ -43,7 +43,7 @@ describe("progress", () => {
       await send(service, "POST", `/v1/apps/app/machines/${id}/lease`, { ttl: 600, description: "their deploy" });
       const machine = drive(plugin.client, urnOf("Machine", "web"));
       const state = { app: "app", machineId: id, name: "web", config, state: "stopped" };
-      await expect(machine.delete({ id: `app/${id}`, state, timeout: 2 })).rejects.toThrow(/was not released/);
+      await expect(machine.delete({ id: `app/${id}`, state, timeout: 5 })).rejects.toThrow(/was not released/);
       await expect
         .poll(() => engine.logs)
         .toEqual([

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
 import { installPackages } from "../../tools/setup/debian.mjs";
 import { debianServer } from "../../tools/setup/debianServer.mjs";
-import { freePort } from "../service/reachable.ts";
+import { freePort } from "../support/freePort.ts";
 import { image } from "./image.ts";
 
 const host = inject("engine");

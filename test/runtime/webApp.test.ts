@@ -3,7 +3,8 @@
 import { X509Certificate } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { acmeIssuer } from "../../service/runtime/acme/index.ts";
-import { secured, freePort } from "../service/reachable.ts";
+import { secured } from "../service/reachable.ts";
+import { freePort } from "../support/freePort.ts";
 import { currentCertificate } from "../support/certificates.ts";
 import { send } from "../support/around.ts";
 import { exampleStack } from "../support/example.ts";

@@ -11,7 +11,8 @@ import { bind, type Bind } from "../../service/runtime/bind.ts";
 import { blockOf } from "../../service/runtime/loopback.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { withApp } from "./client.ts";
-import { connected, echoed, freePort, get, hasLoopback, mayBindAll, secured, withReach } from "./reachable.ts";
+import { connected, echoed, get, hasLoopback, mayBindAll, secured, withReach } from "./reachable.ts";
+import { freePort } from "../support/freePort.ts";
 
 type App = Awaited<ReturnType<typeof withReach>>;
 

@@ -9,6 +9,7 @@ import { reportPath } from "../../service/proxy/feedPaths.ts";
 import type { Report } from "../../service/proxy/replicas.ts";
 import { addToken } from "../../service/store/tokens.ts";
 import { serviceMain } from "../support/built.ts";
+import { freePort } from "../support/freePort.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import type { TestService } from "../support/startService.ts";
 
@@ -82,7 +83,7 @@ export async function wayTo(url: string, host = "127.0.0.1") {
     await once(server, "listening");
     return (server.address() as AddressInfo).port;
   };
-  const own = await open(0);
+  const own = await open(await freePort());
   const close = (): void => {
     server.close();
     for (const socket of sockets) socket.destroy();

@@ -14,7 +14,8 @@ import { afterThisTest } from "../support/leftovers.ts";
 import { hang } from "../support/patience.mts";
 import { figures } from "./watch/figures.ts";
 import { fileOf, ownProxy, proxyToken, reportsOf, startProxy, wayTo } from "./ownProxies.ts";
-import { connected, echoed, freePort, get, secured, withReach } from "./reachable.ts";
+import { connected, echoed, get, secured, withReach } from "./reachable.ts";
+import { freePort } from "../support/freePort.ts";
 
 const poll = { timeout: hang, interval: 10 };
 const minute = 60_000;

@@ -1,6 +1,7 @@
 // Where the proxy listens at all addresses of the computer, it answers at those of Apps as well.
 import { describe, expect, test } from "vitest";
-import { freePort, get, hasLoopback, withReach } from "./reachable.ts";
+import { get, hasLoopback, withReach } from "./reachable.ts";
+import { freePort } from "../support/freePort.ts";
 
 describe.runIf(hasLoopback)("addresses of Apps beside a public address", () => {
   test("the proxy answers there by HTTP and HTTPS, as long as an App has the address", async () => {

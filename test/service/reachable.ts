@@ -129,21 +129,6 @@ export async function connected(ip: string, port: number): Promise<Socket> {
   return socket;
 }
 
-/**
- * A port at which nothing listens. It is not one of those that the system gives to connections: another connection could take
- * such a port before its user listens.
- */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 10_000 + Math.floor(Math.random() * 22_000);
-    const server = createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once("error", () => resolve(false)).listen(port, host, () => server.close(() => resolve(true)));
-    });
-    if (isFree) return port;
-  }
-}
-
 /** A connection with TLS; its certificate may be any. */
 export async function secured(ip: string, port: number, servername?: string): Promise<TLSSocket> {
   const socket = connectTls({

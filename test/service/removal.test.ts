@@ -6,6 +6,7 @@ import { afterAll, expect, test, vi } from "vitest";
 import { createService, type Service } from "../../service/index.ts";
 import { partsOfApp, partsOfCluster, unitsAtOnce } from "../../service/lifecycle/removal.ts";
 import { callerWith, withApp } from "./client.ts";
+import { hang } from "../support/patience.mts";
 
 const folder = mkdtempSync(join(tmpdir(), "machines-removal-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -50,7 +51,7 @@ async function filled(options: Parameters<typeof withApp>[0] = {}, count = 3000)
   return { ...app, before, deploy };
 }
 
-const patient = { timeout: 60_000, interval: 10 };
+const patient = { timeout: hang, interval: 10 };
 /** Waits until no App is being deleted, and until that is committed. */
 async function isGone({ context: { store } }: Pick<Service, "context">): Promise<void> {
   await vi.waitFor(() => expect(store.all("SELECT 1 FROM apps WHERE deleting > 0")).toEqual([]), patient);

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
 import { pebbleProgram } from "../../tools/setup/pebble.mjs";
-import { freePort } from "../service/reachable.ts";
+import { freePort } from "./freePort.ts";
 import { currentCertificate } from "./certificates.ts";
 import { afterThisTest } from "./leftovers.ts";
 

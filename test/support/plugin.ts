@@ -13,6 +13,7 @@ import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import status from "@pulumi/pulumi/proto/status_pb.js";
 import { fromStruct, type Properties } from "./properties.ts";
+import { hang } from "./patience.mts";
 
 /** The standalone executable, in the tests that run on it (vitest.config.mts). */
 export const standalone = process.env["PULUMI_MACHINES_STANDALONE"];
@@ -100,7 +101,7 @@ export async function startPlugin({
     async close() {
       hangUp();
       child.kill("SIGINT");
-      const timer = setTimeout(() => child.kill("SIGKILL"), 5000);
+      const timer = setTimeout(() => child.kill("SIGKILL"), hang);
       await ended;
       clearTimeout(timer);
       rmSync(home, { recursive: true, force: true, maxRetries: 10 });

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { leaveOut } from "../../tools/lib/leftOut.mjs";
 import { prometheusProgram } from "../../tools/setup/prometheus.mjs";
-import { freePort } from "../service/reachable.ts";
+import { freePort } from "./freePort.ts";
 import { afterThisTest } from "./leftovers.ts";
 
 /** The program; undefined, said once, where it cannot be built. */

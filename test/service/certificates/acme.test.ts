@@ -21,7 +21,8 @@ import { currentCertificate } from "../../support/certificates.ts";
 import { trust } from "../../support/trust.ts";
 import { folder } from "../command.ts";
 import { callerWith } from "../client.ts";
-import { freePort, served, withReach } from "../reachable.ts";
+import { served, withReach } from "../reachable.ts";
+import { freePort } from "../../support/freePort.ts";
 
 let programs = { pebble: "", dns: "" };
 const at = "/apps/web/certificates";

@@ -9,7 +9,8 @@ import { findPebble, startAuthority, startDns } from "../../support/pebble.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { trust } from "../../support/trust.ts";
 import { folder } from "../command.ts";
-import { freePort, get, withReach } from "../reachable.ts";
+import { get, withReach } from "../reachable.ts";
+import { freePort } from "../../support/freePort.ts";
 
 const hostname = "machines.example.com";
 const appsDomain = "apps.example.com";

@@ -5,7 +5,7 @@ import { openIdSignIn } from "../../../service/identity/signIn.ts";
 import { addPeople, peopleOf, removeTrust } from "../../../service/store/trusts.ts";
 import { listTokens } from "../../../service/store/tokens.ts";
 import type { Role } from "../../../service/store/roles.ts";
-import { freePort } from "../reachable.ts";
+import { freePort } from "../../support/freePort.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { FormBrowser } from "../../support/formBrowser.ts";
 import { startProvider } from "../../support/provider.ts";

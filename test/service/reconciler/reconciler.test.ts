@@ -6,6 +6,7 @@ import type { PowerOperation } from "../../../service/states/machineStates.ts";
 import { isThorough } from "../../support/extent.mts";
 import { ModelEngine, type Kind } from "./modelEngine.ts";
 import { ModelService } from "./modelService.ts";
+import { wholeTest } from "../../support/patience.mts";
 
 const seed = Number(process.env["FC_SEED"] ?? 20_260_101);
 const runs = isThorough ? 30_000 : 3000;
@@ -125,7 +126,7 @@ function expectConverged({ engine, machines, volumes, reachable, runtime }: Mode
 
 test(
   "an engine has what the service wants, after any operations, failures and kills",
-  { timeout: 300_000 },
+  { timeout: wholeTest },
   async () => {
     await fc.assert(
       fc.asyncProperty(kinds, steps, async (kind, happens) => {

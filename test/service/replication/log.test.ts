@@ -10,6 +10,7 @@ import { CannotOpen, SealedLog } from "../../../service/replication/sealedLog.ts
 import { keepLog } from "../../../service/replication/snapshots.ts";
 import { instead } from "../../support/instead.ts";
 import { startPair, startPostgres, type PostgresPair, type TestPostgres } from "./postgres.ts";
+import { hang } from "../../support/patience.mts";
 
 let server: TestPostgres;
 beforeAll(async () => {
@@ -32,7 +33,7 @@ const kinds: Readonly<Record<string, () => Promise<Log>>> = {
   "in memory, sealed": async () => new SealedLog(new MemoryLog(() => Date.now()), Buffer.alloc(32, 1), randomBytes),
   "in PostgreSQL": async () => {
     await server.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`);
-    return openPostgresLog(server.url);
+    return openPostgresLog(server.url, hang);
   },
 };
 
@@ -300,7 +301,7 @@ describe("a log in PostgreSQL", () => {
   beforeEach(() => server.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`));
 
   test("members that begin at the same time create its tables once", async () => {
-    const logs = await Promise.all([1, 2, 3].map(() => openPostgresLog(server.url)));
+    const logs = await Promise.all([1, 2, 3].map(() => openPostgresLog(server.url, hang)));
     const epochs = await Promise.all(logs.map((log, i) => log.takeOver(0, { ...one, id: `${i}` }, hour)));
     expect(epochs.filter((epoch) => epoch !== undefined)).toEqual([1]);
     await Promise.all(logs.map((log) => log.close()));
@@ -309,17 +310,17 @@ describe("a log in PostgreSQL", () => {
   test("a user that may not create schemas uses one that was made for it", async () => {
     await server.query("DROP ROLE IF EXISTS machines; CREATE ROLE machines LOGIN");
     const url = server.url.replace("postgres@", "machines@");
-    await expect(openPostgresLog(url)).rejects.toThrow("permission denied");
+    await expect(openPostgresLog(url, hang)).rejects.toThrow("permission denied");
     await server.query(`CREATE SCHEMA ${logSchema} AUTHORIZATION machines`);
     for (const _ of ["the first member", "the next one"]) {
-      const log = await openPostgresLog(url);
+      const log = await openPostgresLog(url, hang);
       expect(await log.members()).toEqual([]);
       await log.close();
     }
   });
 
   test("a takeover waits for an append that is under way, and the entry counts", async () => {
-    const log = await openPostgresLog(server.url);
+    const log = await openPostgresLog(server.url, hang);
     await log.takeOver(0, one, 0);
     // What an append does, held before its end.
     const held = new pg.Client(server.url);
@@ -339,7 +340,7 @@ describe("a log in PostgreSQL", () => {
   // Each is about the state of the server, not about the statement: it may be over at the next attempt.
   const states = ["disk_full", "out_of_memory", "io_error", "deadlock_detected", "read_only_sql_transaction"];
   test.for(states)("a server that refuses an entry with %s is unavailable", async (state) => {
-    const log = await openPostgresLog(server.url);
+    const log = await openPostgresLog(server.url, hang);
     await log.takeOver(0, one, hour);
     await server.query(
       `CREATE FUNCTION ${logSchema}.refuse() RETURNS trigger LANGUAGE plpgsql
@@ -353,7 +354,7 @@ describe("a log in PostgreSQL", () => {
   });
 
   test("a server that does not answer is unavailable, and nothing is known about what it did", async () => {
-    const log = await openPostgresLog(server.url);
+    const log = await openPostgresLog(server.url, hang);
     await log.takeOver(0, one, hour);
     await server.stop();
     for (const request of [() => log.append([entry(1, 1)]), () => log.leadership(), () => log.renew(1, hour)])
@@ -373,7 +374,7 @@ describe("a log in two servers with synchronous replication", () => {
   afterAll(() => pair.remove());
   beforeEach(async () => {
     await pair.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`);
-    log = await openPostgresLog(`postgres://postgres@127.0.0.1:${pair.port}/postgres`);
+    log = await openPostgresLog(`postgres://postgres@127.0.0.1:${pair.port}/postgres`, hang);
     return () => log.close();
   });
 

@@ -99,5 +99,6 @@ test("an App is shown as it was at a moment, with what differs now, by every mem
   process.kill(leader.pid, "SIGTERM");
   expect((await leader.end).code).toBe(0);
   expect(readdirSync(join(leader.data, "past"))).toEqual([]);
+  await leaderOf([standby]);
   expect((await past(standby, then)).app).toBe("deleted");
 });

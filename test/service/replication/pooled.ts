@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect, vi } from "vitest";
 import pg from "pg";
 import type { PoolerProgram } from "../../../service/runtime/postgres/pooler.ts";
-import { freePort } from "../../../service/runtime/postgres/server.ts";
+import { freePort } from "../../support/freePort.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { hang } from "../../support/patience.mts";
 import type { TestPostgres } from "./postgres.ts";

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual, promisify } from "node:util";
 import pg from "pg";
 import { findBinaries, type Binaries } from "../../../service/runtime/postgres/binaries.ts";
-import { freePort } from "../../../service/runtime/postgres/server.ts";
+import { freePort } from "../../support/freePort.ts";
 import { hang } from "../../support/patience.mts";
 
 const run = promisify(execFile);

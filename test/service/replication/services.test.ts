@@ -26,6 +26,7 @@ import { startProxy, wayTo } from "../ownProxies.ts";
 import { get } from "../reachable.ts";
 import { contentsOf } from "./copies.ts";
 import { startPostgres, type TestPostgres } from "./postgres.ts";
+import { hang } from "../../support/patience.mts";
 
 let server: TestPostgres;
 beforeAll(async () => {
@@ -62,7 +63,7 @@ async function member(name: string, runtime?: RuntimeFactory): Promise<TestMembe
   // Members have the same key.
   writeFileSync(join(folder, "key"), `${Buffer.alloc(32, 7).toString("base64")}\n`);
   const copy = new MemberCopy(storeFile(folder));
-  const log = await openPostgresLog(server.url);
+  const log = await openPostgresLog(server.url, hang);
   let isKilled = false;
   const after = (ms: number, run: () => void): void => {
     setTimeout(() => {

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { firstSchema, migrations } from "../../../service/store/schema.ts";
 import { version } from "../../../service/version.ts";
-import { freePort } from "../../../service/runtime/postgres/server.ts";
+import { freePort } from "../../support/freePort.ts";
 import { command, folder, foreground } from "../command.ts";
 import { signal } from "../../support/processes.ts";
 import { plantedIn } from "../histories/bugs.ts";
