@@ -7,7 +7,6 @@ import type { Proxy } from "../proxy/proxy.ts";
 import { refuse } from "../refusal.ts";
 import { appOf, machineOf } from "../rules/find.ts";
 import type { AppRow } from "../store/rows.ts";
-import type { LogQuery } from "../runtime/runtime.ts";
 import { problemText } from "../validation/validate.ts";
 import { validated } from "../../api/validated.ts";
 import { followedLines, pastLines, type NamedLine, type Reading, type Source } from "./logLines.ts";
@@ -19,7 +18,8 @@ const logsQuery = z.strictObject({
   machine: z.string().optional(),
   /** RFC 3339. */
   since: z.iso.datetime().optional(),
-  lines: z.coerce.number<string>().int().min(0).max(10_000).optional(),
+  /** The last lines over all Machines. Without a limit, one request could take more memory than the service has. */
+  lines: z.coerce.number<string>().int().min(0).max(10_000).default(1000),
   follow: z.enum(["true", "false"]).optional(),
 });
 
@@ -61,7 +61,7 @@ export function addLocalRoutes(
     }
     const gone = new AbortController();
     reply.raw.once("close", () => gone.abort());
-    const query: LogQuery = {
+    const query: Reading["query"] = {
       since: since === undefined ? undefined : Date.parse(since),
       lines,
       follow: follow === "true",

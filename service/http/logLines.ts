@@ -3,6 +3,7 @@ import type { Context } from "../context.ts";
 import { findMachine, subjectOf } from "../lifecycle/machines.ts";
 import type { LogLine, LogQuery, Runtime } from "../runtime/runtime.ts";
 import { inOrder, instantOf, LogOrder } from "./logOrder.ts";
+import { LogTail, mostText } from "./logTail.ts";
 
 /** Pause between two looks for new Machines while their logs are followed. */
 const newMachines = 500;
@@ -36,7 +37,7 @@ export interface Reading {
   readonly logs: Logs;
   /** The Machines now. */
   readonly sources: () => readonly Source[];
-  readonly query: LogQuery;
+  readonly query: LogQuery & { readonly lines: number };
 }
 
 function linesOf({ context, logs }: Reading, id: string, query: LogQuery): AsyncIterable<LogLine> | undefined {
@@ -44,40 +45,32 @@ function linesOf({ context, logs }: Reading, id: string, query: LogQuery): Async
   return machine && logs(subjectOf(context, machine), query);
 }
 
-/** The last lines, by their time. */
-function lastOf<L extends LogLine>(lines: readonly L[], count: number | undefined): L[] {
-  const sorted = inOrder(lines);
-  return count === undefined ? sorted : sorted.slice(Math.max(0, sorted.length - count));
-}
-
 /** The lines so far of several Machines, by their time. `each` gets all of one Machine before the last ones are chosen. */
 async function linesBefore(
-  reading: Reading,
+  { query }: Reading,
   sources: readonly Source[],
   each: (id: string) => Promise<readonly LogLine[]>,
 ): Promise<readonly NamedLine[]> {
-  const { lines } = reading.query;
-  let all: NamedLine[] = [];
+  const tail = new LogTail<NamedLine>(query.lines, inOrder);
   const left = sources.values();
   const work = async (): Promise<void> => {
-    for (const { id, name } of left) {
-      for (const line of await each(id)) all.push({ ...line, name });
-      if (lines !== undefined && all.length > mostAhead + lines) all = lastOf(all, lines);
-    }
+    for (const { id, name } of left) for (const line of await each(id)) tail.add({ ...line, name });
   };
   await Promise.all(Array.from({ length: atOnce }, work));
-  return lastOf(all, lines);
+  return tail.lines();
 }
 
-async function collected(lines: AsyncIterable<LogLine> | undefined): Promise<readonly LogLine[]> {
-  const all: LogLine[] = [];
-  for await (const line of lines ?? []) all.push(line);
-  return all;
+/** The last lines of a Machine. An engine may answer more than it is asked, such as those of each of its runs. */
+async function lastOf(lines: AsyncIterable<LogLine> | undefined, count: number): Promise<readonly LogLine[]> {
+  const tail = new LogTail<LogLine>(count);
+  for await (const line of lines ?? []) tail.add(line);
+  return tail.lines();
 }
 
 /** The lines so far, by their time. */
 export async function* pastLines(reading: Reading): AsyncGenerator<NamedLine> {
-  yield* await linesBefore(reading, reading.sources(), (id) => collected(linesOf(reading, id, reading.query)));
+  const { query } = reading;
+  yield* await linesBefore(reading, reading.sources(), (id) => lastOf(linesOf(reading, id, query), query.lines));
 }
 
 /** How far the lines of a Machine were read: the time of the last one, and how many lines have it. */
@@ -117,7 +110,7 @@ class Following {
   readonly #names = new Map<string, string>();
   readonly #places = new Map<string, Place>();
   /** Number of lines to begin with, for the Machines of the beginning. All lines of later ones are new. */
-  readonly #tails = new Map<string, number | undefined>();
+  readonly #tails = new Map<string, number>();
   /** Number of Machines whose lines are read now. */
   #open = 0;
   #wake = (): void => {};
@@ -144,7 +137,7 @@ class Following {
       await this.#readPast();
       while (!query.signal.aborted) {
         const next = this.#order.take(clock.elapsed(), this.#open <= 1);
-        if (this.#order.size < mostAhead) this.#drain();
+        if (!this.#isFull()) this.#drain();
         if (next) yield next;
         else await this.#changed(this.#order.dueIn(clock.elapsed()));
         if (!isDue) continue;
@@ -200,7 +193,8 @@ class Following {
       query.signal.addEventListener("abort", () => reject(new Error("no one reads it any more")));
     });
     try {
-      return await Promise.race([collected(linesOf(this.#reading, id, { ...query, follow: false, signal })), tooLate]);
+      const lines = linesOf(this.#reading, id, { ...query, follow: false, signal });
+      return await Promise.race([lastOf(lines, query.lines), tooLate]);
     } catch (error) {
       late.abort();
       this.#warn(id, error);
@@ -236,7 +230,7 @@ class Following {
         this.#order.add({ ...line, name: this.#names.get(id) ?? id }, context.clock.elapsed());
         this.#wake();
         // The client may read slowly.
-        while (this.#order.size >= mostAhead && !query.signal.aborted)
+        while (this.#isFull() && !query.signal.aborted)
           await new Promise<void>((resolve) => this.#drained.push(resolve));
       }
       this.#order.end(id);
@@ -247,6 +241,10 @@ class Following {
     }
     this.#open--;
     this.#wake();
+  }
+
+  #isFull(): boolean {
+    return this.#order.size >= mostAhead || this.#order.text >= mostText;
   }
 
   #drain(): void {

@@ -39,8 +39,9 @@ export class LogOrder<L extends LogLine> {
   /** The earliest line is the first. */
   readonly #heap = new Heap<Held<L>>(isBefore);
   /** As they arrived; those that are out already are removed later. */
-  #queue: Held<L>[] = [];
+  #queue: (Held<L> | undefined)[] = [];
   #head = 0;
+  #text = 0;
   #count = 0;
   /** The time of the latest line of each Machine: its lines stay in their order, also when its clock was set back. */
   readonly #latest = new Map<string, string>();
@@ -48,6 +49,11 @@ export class LogOrder<L extends LogLine> {
   /** Number of lines that wait. */
   get size(): number {
     return this.#heap.size;
+  }
+
+  /** Number of characters of these lines. */
+  get text(): number {
+    return this.#text;
   }
 
   /** Adds a line that arrived at that time, in milliseconds. */
@@ -58,6 +64,7 @@ export class LogOrder<L extends LogLine> {
     const held = { line, key, number: this.#count++, arrived: now, isOut: false };
     this.#queue.push(held);
     this.#heap.push(held);
+    this.#text += line.text.length;
   }
 
   /** Forgets the time of a Machine whose lines have ended. */
@@ -74,8 +81,10 @@ export class LogOrder<L extends LogLine> {
     if (!oldest || (!isAlone && now < oldest.arrived + waitMs)) return undefined;
     const { first } = this.#heap;
     this.#heap.shift();
-    if (first) first.isOut = true;
-    return first?.line;
+    if (!first) return undefined;
+    first.isOut = true;
+    this.#text -= first.line.text.length;
+    return first.line;
   }
 
   /** In how many milliseconds there is a next line at the latest; undefined while none waits. */
@@ -86,7 +95,8 @@ export class LogOrder<L extends LogLine> {
 
   /** The line that has waited longest. */
   #oldest(): Held<L> | undefined {
-    while (this.#queue[this.#head]?.isOut) this.#head++;
+    // Its line, which may be long, is not kept until the queue is shortened.
+    while (this.#queue[this.#head]?.isOut) this.#queue[this.#head++] = undefined;
     if (this.#head > 1000 && this.#head * 2 > this.#queue.length) {
       this.#queue = this.#queue.slice(this.#head);
       this.#head = 0;

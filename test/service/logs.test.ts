@@ -61,6 +61,30 @@ test("the last lines are those over all Machines, by their time, with the names"
   expect((await past(`lines=3&machine=${ids["one"]}`)).map(({ text }) => text)).toEqual(["a2", "a3", "a4"]);
 });
 
+test("a request that names no number of lines gets the last 1,000 of all Machines, not everything that they wrote", async () => {
+  const names = ["one", "two", "three"];
+  const { write, past, follow, output, clock } = await withOutput(names);
+  for (let i = 0; i < 4500; i++) write(names[i % 3] ?? "", i, `${i}`);
+  const last = Array.from({ length: 1000 }, (_, i) => String(3500 + i));
+  expect((await past("")).map(({ text }) => text)).toEqual(last);
+  const came = follow("");
+  await expect.poll(() => output.readers).toBe(3);
+  write("one", 5000, "new");
+  await expect.poll(() => (clock.advance(waitMs), came.at(-1))).toBe("one new");
+  expect(came.map((line) => line.split(" ").at(-1))).toEqual([...last, "new"]);
+});
+
+test("more than 10,000 lines are refused", async () => {
+  const { url, token } = await withOutput([]);
+  const headers = { authorization: `Bearer ${token}` };
+  const statusOf = async (query: string) => {
+    const answer = await fetch(`${url}/local/apps/web/logs?${query}`, { headers });
+    return [answer.status, await answer.text()];
+  };
+  expect(await statusOf("lines=10000")).toEqual([200, ""]);
+  expect(await statusOf("lines=10001")).toEqual([400, expect.stringMatching(/invalid lines, got .*10001.*10000/)]);
+});
+
 test("following begins with the last lines over all Machines, and continues by time", async () => {
   const { write, follow, clock, output } = await withOutput(["one", "two"]);
   for (let i = 0; i < 9; i++) write(i % 3 === 0 ? "two" : "one", `2026-01-01T00:00:00.${i}Z`, `line ${i}`);
