@@ -106,6 +106,9 @@ export interface Ids {
   accessToken(): string;
 }
 
+/** An access token of 32 bytes. The prefix keeps a dash from being first: a command line would read it as a flag. */
+export const tokenOf = (bytes: Uint8Array): string => `mcs_${Buffer.from(bytes).toString("base64url")}`;
+
 /** Identifiers from a source of randomness. All are greater than `lastUlid`, even if the clock went backwards (F30). */
 export function createIds(random: RandomBytes, lastUlid?: string): Ids {
   const floor = lastUlid ? decodeTime(lastUlid) + 1 : 0;
@@ -146,7 +149,6 @@ export function createIds(random: RandomBytes, lastUlid?: string): Ids {
     backup: () => `bk_${letters(16)}`,
     password: () => letters(24),
     nonce: () => hex(16),
-    // The prefix keeps a dash from being first: a command line would read it as a flag.
-    accessToken: () => `mcs_${Buffer.from(random(32)).toString("base64url")}`,
+    accessToken: () => tokenOf(random(32)),
   };
 }

@@ -69,7 +69,7 @@ import { Mark } from "./store/mark.ts";
 import { readAhead } from "./store/readAhead.ts";
 import { BoundedCache, RowCache } from "./store/rowCache.ts";
 import { prepareFolder } from "./store/prepareFolder.ts";
-import { firstToken } from "./store/tokenFile.ts";
+import { currentToken, firstToken } from "./store/tokenFile.ts";
 import { Tokens } from "./store/tokens.ts";
 import { openVault } from "./store/vault.ts";
 import { recordWriter } from "./store/writer.ts";
@@ -284,7 +284,7 @@ export function createService(options: ServiceOptions = {}): Service {
       cookie: leading ? context.dataId : (folder ?? ""),
       folder,
       run,
-      firstToken: token,
+      firstToken: () => (folder === undefined ? token : currentToken(store, folder)),
     };
     const sessions = mode === "off" ? undefined : new Sessions({ ...signing, mode });
     const hostname = [options.publicNames?.hostname ?? []].flat();

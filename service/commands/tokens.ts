@@ -1,5 +1,5 @@
 // The commands token and org. They work on the store directly, also while the service runs.
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { parseDuration } from "../../api/schema.ts";
 import { firstIssue } from "../../api/validated.ts";
@@ -11,11 +11,12 @@ import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { orgSlug } from "../local/seedFile.ts";
 import { requireStore } from "../store/openForCommand.ts";
-import type { Store } from "../store/database.ts";
+import { storeFile, type Store } from "../store/database.ts";
+import { isCopyFile } from "../store/memberCopy.ts";
 import { proxyRole, roles, type TokenRole } from "../store/roles.ts";
 import type { OrgRow } from "../store/rows.ts";
 import { writePrivately } from "../store/privateFile.ts";
-import { tokenFile } from "../store/tokenFile.ts";
+import { currentToken, sharedToken, tokenFile } from "../store/tokenFile.ts";
 import {
   addToken,
   ensureOrg,
@@ -125,14 +126,19 @@ function printToken(
 async function rotate(id: string, _: Flags, command: Command): Promise<void> {
   const { data, keep, json } = command.optsWithGlobals<Flags & { readonly keep: number }>();
   const folder = dataFolder(data);
-  const token = createIds(systemRandom()).accessToken();
   const now = Date.now();
-  const next = await withStore(command, (store) => rotateToken(store, id, { token, oldEnds: now + keep, now }));
+  let token = createIds(systemRandom()).accessToken();
+  let isFirst = false;
+  const next = await withStore(command, (store) => {
+    isFirst = idOf(currentToken(store, folder)) === id;
+    // The other members have to know it too.
+    if (isFirst && isCopyFile(storeFile(folder))) token = sharedToken(folder, now);
+    return rotateToken(store, id, { token, oldEnds: now + keep, now });
+  });
   if (next === undefined)
     throw new Problem(`there is no token ${id} to rotate; \`${ownCommand("token list", folder)}\` shows the ids`);
   // Commands on this computer use the token in its file.
-  const file = tokenFile(folder);
-  if (existsSync(file) && idOf(readFileSync(file, "utf8").trim()) === id) writePrivately(file, `${token}\n`);
+  if (isFirst) writePrivately(tokenFile(folder), `${token}\n`);
   printToken(folder, { id: next, token, json });
   if (!json) process.stderr.write(`The token ${id} is valid until ${rfc3339(now + keep)} at the latest.\n`);
 }

@@ -45,8 +45,8 @@ export interface SessionOptions {
   /** Identifies this run of the service. */
   readonly run: string;
   readonly mode: Exclude<ConsoleMode, "off">;
-  /** The first token of organization `personal`, whose rights a code gives. */
-  readonly firstToken: string;
+  /** The first token of organization `personal` now, whose rights a code gives. */
+  readonly firstToken: () => string;
 }
 
 /** A new session. */
@@ -121,7 +121,7 @@ export class Sessions implements SessionFinder {
       "token" in credential
         ? tokens.find(credential.token, now())
         : person === undefined
-          ? tokens.find(firstToken, now())
+          ? tokens.find(firstToken(), now())
           : tokens.findById(person, now());
     if (!bearer && isOperator)
       throw refuse(401, "the first token of organization personal was revoked; restart the service to get another");

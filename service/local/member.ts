@@ -29,6 +29,7 @@ import { prepareFolder } from "../store/prepareFolder.ts";
 import { storeFile } from "../store/database.ts";
 import { clearRunning, lockData, writeRunning, type Held, type Running } from "../store/lock.ts";
 import { MemberCopy, NewerEntry, schemaOfCopies, snapshotOf } from "../store/memberCopy.ts";
+import { keepToken } from "../store/tokenFile.ts";
 import { isOperator, Tokens } from "../store/tokens.ts";
 import { version } from "../version.ts";
 import { linesOf, type Measured } from "../watch/exposition.ts";
@@ -116,6 +117,7 @@ class MemberProcess {
     this.#reason = joined.reason;
     if (joined.reason !== undefined) this.#onlyFollow(joined.reason);
     this.#copy = new MemberCopy(storeFile(plan.folder));
+    this.#keepToken();
     this.#tokens = new Tokens(this.#copy);
     this.#processMetrics = new ProcessMetrics(plan.folder);
     const { runtime = "simulated", store: url = "", keyFile = "" } = plan.options;
@@ -332,7 +334,19 @@ class MemberProcess {
     return this.#seq;
   }
 
+  /** Another member may have replaced the first token. */
+  #keepToken(): void {
+    const { role = "following" } = this.#membership?.state ?? {};
+    const store = this.#created?.service.context.store ?? (role === "leading" ? undefined : this.#copy);
+    try {
+      if (store) keepToken(store, this.#plan.folder);
+    } catch (error) {
+      this.#say("the first token could not be written", { err: String(error) }); // it is tried again with the next report
+    }
+  }
+
   #report(address: string): void {
+    this.#keepToken();
     const seq = this.#entry;
     const role = this.#created ? "leader" : this.#reason === undefined ? "standby" : "follower";
     const place = placeBytes(this.#joined.place);

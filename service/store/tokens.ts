@@ -92,7 +92,8 @@ export const longestExpiryMs = 876_000 * 3600_000;
 
 type Access = Pick<Store, "get" | "all" | "insert" | "run">;
 
-const hashOf = (token: string): string => hash("sha256", token);
+/** What the store has of a token. */
+export const hashOf = (token: string): string => hash("sha256", token);
 const idLength = 12;
 
 /** The id of a token. */

@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { logSchema } from "../../../service/replication/postgresLog.ts";
+import { idOf } from "../../../service/store/tokens.ts";
 import { caller } from "../client.ts";
 import { command, folder, foreground } from "../command.ts";
 import { momentOf, serverForTests } from "./serverForTests.ts";
@@ -107,6 +108,58 @@ test("tokens and organizations of every member's folder are those of the service
     ["export", join(dirname(standby.data), "file")],
   ])
     expect(await refused(...change, "--data", standby.data)).toContain("is a copy of a store");
+});
+
+/** Opens the console of a member, as its command does. */
+async function consoleStatus({ url, data }: Member): Promise<number> {
+  const { url: link } = JSON.parse(await ok("console", "--no-open", "--json", "--data", data)) as { url: string };
+  const body = JSON.stringify({ code: new URL(link).hash.slice("#code=".length) });
+  return (await fetch(`${url}/console/session`, { method: "POST", body })).status;
+}
+
+test("a rotated first token did not reach the other members, and each start of a member brought the old one back", async () => {
+  const service = serviceOn(server.url);
+  const [one, down] = [await service.start(), await service.start()];
+  const tokenIn = ({ data }: Member) => readFileSync(join(data, "token"), "utf8").trim();
+  const statusOf = async (member: Member, token: string) =>
+    (await caller(member.url, token)("GET", "/apps?org_slug=personal")).status;
+  const rotate = async (member: Member): Promise<string> =>
+    (await ok("token", "rotate", idOf(tokenIn(member)), "--keep", "1ms", "--data", member.data)).trim();
+  const first = tokenIn(one);
+  await stop(down);
+  await leaderOf([one]);
+  const second = await rotate(one);
+  await expect.poll(() => statusOf(one, first)).toBe(401);
+  expect([tokenIn(one), await statusOf(one, second), await consoleStatus(one)]).toEqual([second, 200, 200]);
+  // One that did not run gets it after its start.
+  const other = await service.start(down.data);
+  await expect.poll(() => tokenIn(other)).toBe(second);
+  // One that runs gets it, too.
+  const third = await rotate(other);
+  await expect.poll(() => tokenIn(one)).toBe(third);
+  await stop(one);
+  await leaderOf([other]);
+  expect(await statusOf(other, third)).toBe(200);
+  await expect.poll(() => consoleStatus(other)).toBe(200);
+  const again = await service.start(one.data);
+  await expect.poll(() => tokenIn(again)).toBe(third);
+  await expect.poll(() => statusOf(again, third)).toBe(200);
+});
+
+test("members get another first token once theirs was revoked, at the next start of one that leads", async () => {
+  const service = serviceOn(server.url);
+  const one = await service.start();
+  const file = join(one.data, "token");
+  const first = readFileSync(file, "utf8").trim();
+  await leaderOf([one]);
+  await ok("token", "revoke", idOf(first), "--data", one.data);
+  await stop(one);
+  const members = [await service.start(one.data), await service.start()];
+  await leaderOf(members);
+  const next = readFileSync(file, "utf8").trim();
+  expect(next).not.toBe(first);
+  await expect.poll(() => readFileSync(join(members[1]?.data ?? "", "token"), "utf8").trim()).toBe(next);
+  await expect.poll(() => consoleStatus(members[0] as Member)).toBe(200);
 });
 
 test("quotas that are set in any member's folder hold at the leader, which counts what they limit", async () => {
