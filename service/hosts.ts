@@ -7,6 +7,7 @@ import * as clusterContents from "./lifecycle/clusterContents.ts";
 import * as clusters from "./lifecycle/clusters.ts";
 import { checked, exited, findMachine, resolved, runtimeEvent, subjectOf, unprepared } from "./lifecycle/machines.ts";
 import { isOwnSubject, ownIssued, ownRefused } from "./lifecycle/ownCertificates.ts";
+import { storedStops } from "./lifecycle/storedStops.ts";
 import * as volumes from "./lifecycle/volumes.ts";
 import type { Feed } from "./proxy/feed.ts";
 import type { Proxy } from "./proxy/proxy.ts";
@@ -105,6 +106,7 @@ function runtimeHost(
       written: (id, bytes) => report(() => volumes.written(context(), id, bytes)),
       discarded: (id) => report(() => volumes.discarded(context(), id)),
     },
+    stops: storedStops(timers, clock, report),
     subject: (id) => {
       const machine = findMachine(context(), id);
       return machine?.destroyed_at === null ? subjectOf(context(), machine) : undefined;

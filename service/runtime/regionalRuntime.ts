@@ -195,6 +195,7 @@ function hostFor(host: RuntimeHost, regions: ReadonlySet<string>, discarded: (id
     delays: host.delays,
     timers: host.timers,
     events: { ...host.events, discarded },
+    stops: host.stops,
     subject: (id) => (has(id) ? host.subject(id) : undefined),
     ids: () => host.ids().filter(has),
     app: (id) => {

@@ -140,6 +140,21 @@ export interface StopRequest {
   readonly timeoutMs: number;
 }
 
+/** How a Machine is being stopped. */
+export interface StoredStop {
+  readonly request: StopRequest;
+  /** The instance that was asked to end, and the milliseconds until it is killed; undefined as long as none was. */
+  readonly asked?: { readonly instance: string; readonly leftMs: number } | undefined;
+}
+
+/** How Machines are being stopped. It is stored, so that a stop continues as it was requested after a restart of the service. */
+export interface StoredStops {
+  /** How a Machine is being stopped; undefined if that is not known. */
+  of(machine: string): StoredStop | undefined;
+  keep(machine: string, stop: StoredStop): void;
+  forget(machine: string): void;
+}
+
 /** A command to run in a Machine. */
 export interface Command {
   readonly words: readonly string[];
@@ -352,6 +367,7 @@ export interface RuntimeHost {
   readonly delays: Delays;
   readonly timers: Timers;
   readonly events: RuntimeEvents;
+  readonly stops: StoredStops;
   /** The current state of a Machine; undefined once it is destroyed. */
   subject(id: string): Subject | undefined;
   /** Ids of all Machines that are not destroyed. */

@@ -118,6 +118,11 @@ export class Timers {
     }
   }
 
+  /** When such a timer is due, and its data; undefined if it is not set. */
+  find(subject: string, kind: TimerKind): Pick<Timer, "due" | "data"> | undefined {
+    return this.#timers.get(keyOf(subject, kind));
+  }
+
   /** Whether such a timer is set. */
   pending(subject: string, kind: TimerKind): boolean {
     return this.#timers.has(keyOf(subject, kind));

@@ -8,14 +8,18 @@ interface Limit {
   readonly timer: NodeJS.Timeout;
 }
 
+/** The time limit of an instance that was asked to end. */
+interface StopLimit extends Limit {
+  readonly instance: string;
+}
+
 /** The stops of all Machines. */
 export class Stops<I extends Instance> {
   readonly #host: RuntimeHost;
   readonly #reports: Reports;
   readonly #driver: Driver<I>;
-  readonly #requests = new Map<string, StopRequest>();
   /** The time limits of those that were asked to end. */
-  readonly #stops = new Map<string, Limit & { readonly instance: string }>();
+  readonly #stops = new Map<string, StopLimit>();
   readonly #drains = new Map<string, Limit>();
 
   constructor(host: RuntimeHost, reports: Reports, driver: Driver<I>) {
@@ -24,24 +28,35 @@ export class Stops<I extends Instance> {
     this.#driver = driver;
   }
 
-  /** A Machine is to be stopped in this way. */
+  /** A Machine is to be stopped in this way. An instance that was asked to end keeps the time that it has. */
   request(id: string, request: StopRequest): void {
-    this.#requests.set(id, request);
+    const { stops } = this.#host;
+    stops.keep(id, { request, asked: stops.of(id)?.asked });
   }
 
   /** The way in which a Machine is to be stopped; undefined for the configured one. */
   requested(id: string): StopRequest | undefined {
-    return this.#requests.get(id);
+    return this.#host.stops.of(id)?.request;
   }
 
   /** Takes the next step of stopping an instance. */
   async step(id: string, instance: I, request: StopRequest): Promise<void> {
-    const known = this.#stops.get(id);
+    const known = this.#stops.get(id) ?? this.#continued(id, instance);
     if (known?.instance === instance.id) return known.isOver ? this.#driver.kill(instance) : undefined;
     if (this.isDraining(id, request.timeoutMs)) return;
     await this.#driver.stop(instance, request);
     clearTimeout(known?.timer);
-    this.#stops.set(id, Object.assign(this.#limit(id, request.timeoutMs), { instance: instance.id }));
+    this.#stops.set(id, this.#stopLimit(id, instance, request.timeoutMs));
+    this.#host.stops.keep(id, { request, asked: { instance: instance.id, leftMs: request.timeoutMs } });
+  }
+
+  /** The limit of an instance that was asked to end before this service was started: many programs end at once at a second signal. */
+  #continued(id: string, instance: I): StopLimit | undefined {
+    const asked = this.#host.stops.of(id)?.asked;
+    if (asked?.instance !== instance.id) return undefined;
+    const limit = this.#stopLimit(id, instance, asked.leftMs);
+    this.#stops.set(id, limit);
+    return limit;
   }
 
   /** Kills an instance that should not run. */
@@ -73,11 +88,15 @@ export class Stops<I extends Instance> {
       clearTimeout(limits.get(id)?.timer);
       limits.delete(id);
     }
-    this.#requests.delete(id);
+    this.#host.stops.forget(id);
   }
 
   close(): void {
     for (const { timer } of [...this.#stops.values(), ...this.#drains.values()]) clearTimeout(timer);
+  }
+
+  #stopLimit(id: string, { id: instance }: I, ms: number): StopLimit {
+    return Object.assign(this.#limit(id, ms), { instance });
   }
 
   #limit(id: string, ms: number): Limit {

@@ -9,6 +9,7 @@ import {
   type Routes,
   type VolumeDriver,
 } from "../../../service/runtime/reconciler/driver.ts";
+import type { SignalName } from "../../../api/signals.ts";
 import type {
   Exit,
   LogLine,
@@ -26,6 +27,8 @@ export interface Kind {
   readonly killsOnRemove: boolean;
   /** Whether each start has its own instance, which the engine starts by itself. */
   readonly isPerStart: boolean;
+  /** Whether an instance that has ended is started again, and keeps its id. */
+  readonly startsAgain: boolean;
   /** Milliseconds until its own routes follow a withdrawal; undefined if it has none. */
   readonly drainMs: number | undefined;
   /** Milliseconds that a request takes. */
@@ -43,6 +46,10 @@ export interface Made {
   runs: number;
   /** When it was asked to end, and how long it may take. */
   asked: { readonly at: number; readonly ms: number } | undefined;
+  /** Whether a service that still runs, or its store, knows that. */
+  isAskedForCertain: boolean;
+  /** The signals that were sent to it. */
+  readonly signals: SignalName[];
 }
 
 const aliveStates: readonly Made["state"][] = ["begins", "running", "paused"];
@@ -232,7 +239,7 @@ export class ModelDriver implements Driver<ModelInstance> {
           isPaused: made.state === "paused",
           canStart: isPerStart
             ? made.version === machine?.version && made.start === machine.start
-            : made.state !== "ended",
+            : made.state !== "ended" || this.#engine.kind.startsAgain,
           run: made.runs === 0 ? undefined : `${made.id} ${made.runs}`,
         })),
     );
@@ -249,7 +256,11 @@ export class ModelDriver implements Driver<ModelInstance> {
     return this.#asked(() => {
       if (!engine.kind.isPerStart) {
         const made = current?.made ?? this.#make(machine);
-        if (made.state === "created") engine.begin(made);
+        if (made.state === "ended") {
+          made.asked = undefined;
+          made.isAskedForCertain = false;
+        }
+        if (made.state === "created" || made.state === "ended") engine.begin(made);
         return true;
       }
       const [old] = instances;
@@ -273,19 +284,23 @@ export class ModelDriver implements Driver<ModelInstance> {
     });
   }
 
-  stop({ made }: ModelInstance, { timeoutMs }: StopRequest): Promise<void> {
+  async stop({ made }: ModelInstance, { timeoutMs, signal }: StopRequest): Promise<void> {
     const { drainMs } = this.#engine.kind;
-    return this.#asked(() => {
+    await this.#asked(() => {
       const engine = this.#engine;
       const withdrawn = engine.withdrawn.get(made.machine) ?? Number.NEGATIVE_INFINITY;
       const { open, since } = engine.requestsOf(made.machine);
       const isDraining =
         drainMs === undefined ? open > 0 && Date.now() < since + timeoutMs : Date.now() < withdrawn + drainMs;
       if (isDraining) engine.mistakes.push(`${made.machine} has requests and is stopped`);
+      if (made.isAskedForCertain) engine.mistakes.push(`${made.machine} gets a second signal`);
+      made.signals.push(signal);
       made.asked ??= { at: Date.now(), ms: timeoutMs };
       if (made.state === "paused") made.state = "running";
-      if (!this.#engine.isDeaf) this.#engine.after(20, () => this.#engine.end(made));
+      const { runs } = made;
+      if (!engine.isDeaf) engine.after(20, () => made.runs === runs && engine.end(made));
     });
+    made.isAskedForCertain = true;
   }
 
   kill({ made }: ModelInstance): Promise<void> {
@@ -295,6 +310,7 @@ export class ModelDriver implements Driver<ModelInstance> {
       const isStray = ["stopped", "failed", "suspended"].includes(state);
       if (!isStray && (!asked || Date.now() < asked.at + asked.ms))
         this.#engine.mistakes.push(`${made.machine} is killed too early`);
+      made.signals.push("SIGKILL");
       this.#engine.end(made);
     });
   }
@@ -344,6 +360,8 @@ export class ModelDriver implements Driver<ModelInstance> {
       state: "created",
       runs: 0,
       asked: undefined,
+      isAskedForCertain: false,
+      signals: [],
     };
     this.#engine.made.push(made);
     return made;

@@ -7,6 +7,8 @@ import type {
   Runtime,
   RuntimeEvents,
   RuntimeHost,
+  StoredStop,
+  StoredStops,
   Subject,
   VolumeSubject,
 } from "../../../service/runtime/runtime.ts";
@@ -24,6 +26,7 @@ export interface Machine {
   isCordoned: boolean;
   readonly isRestarted: boolean;
   readonly volume: string | undefined;
+  /** How long a requested stop may take: twice as long as configured. */
   readonly stopMs: number;
   /** How often each report came. */
   readonly reports: string[];
@@ -48,6 +51,7 @@ export class ModelService {
   readonly reachable = new Set<string>();
   /** Ids are never used again. */
   count = 0;
+  readonly #stops = new Map<string, StoredStop & { readonly at: number }>();
   readonly #requests = new Map<string, { count: number; ended: (() => void)[] }>();
   runtime: Runtime;
 
@@ -125,7 +129,7 @@ export class ModelService {
     const call = steps[state]?.call;
     const subject = this.#subject(id);
     if (!call || !subject) return;
-    if (call === "stop") this.runtime.stop(subject, { signal: "SIGINT", timeoutMs: machine.stopMs });
+    if (call === "stop") this.runtime.stop(subject, { signal: "SIGTERM", timeoutMs: machine.stopMs });
     else this.runtime[call](subject);
   }
 
@@ -140,7 +144,7 @@ export class ModelService {
     const { version, starts, isCordoned, state, volume, stopMs } = machine;
     const config: MachineConfig = {
       image: "model",
-      stop_config: { timeout: `${stopMs}ms` },
+      stop_config: { timeout: `${stopMs / 2}ms` },
       ...(volume === undefined ? {} : { mounts: [{ volume, path: "/data" }] }),
     };
     return {
@@ -211,6 +215,7 @@ export class ModelService {
           (...args: never[]) => (isDead() ? undefined : (report as (...all: never[]) => void)(...args)),
         ]),
       ) as unknown as RuntimeEvents,
+      stops: this.#storedStops(isDead),
       subject: (id) => this.#subject(id),
       ids: () => [...this.machines.keys()],
       app: () => ({
@@ -248,6 +253,22 @@ export class ModelService {
     const runtime = new Reconciler(host, (reports) => (driver = new ModelDriver(this.engine, host, reports)));
     runtime.recover();
     return runtime;
+  }
+
+  #storedStops(isDead: () => boolean): StoredStops {
+    return {
+      of: (id) => {
+        const stop = this.#stops.get(id);
+        const { asked } = stop ?? {};
+        return stop && { ...stop, asked: asked && { ...asked, leftMs: asked.leftMs + stop.at - Date.now() } };
+      },
+      keep: (id, stop) => {
+        if (!isDead()) this.#stops.set(id, { ...stop, at: Date.now() });
+      },
+      forget: (id) => {
+        if (!isDead()) this.#stops.delete(id);
+      },
+    };
   }
 
   #volume(id: string): VolumeSubject | undefined {

@@ -19,8 +19,22 @@ afterEach(() => void vi.useRealTimers());
 const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 
 /** Engines that keep their instances, as Docker does, and engines with one for each start, as a cluster has. */
-const containers: Kind = { pauses: true, killsOnRemove: true, isPerStart: false, drainMs: undefined, answerMs: 3 };
-const pods: Kind = { pauses: false, killsOnRemove: false, isPerStart: true, drainMs: 100, answerMs: 3 };
+const containers: Kind = {
+  pauses: true,
+  killsOnRemove: true,
+  isPerStart: false,
+  startsAgain: false,
+  drainMs: undefined,
+  answerMs: 3,
+};
+const pods: Kind = {
+  pauses: false,
+  killsOnRemove: false,
+  isPerStart: true,
+  startsAgain: false,
+  drainMs: 100,
+  answerMs: 3,
+};
 
 const kinds: fc.Arbitrary<Kind> = fc.oneof(
   fc.constantFrom(containers, pods),
@@ -28,6 +42,7 @@ const kinds: fc.Arbitrary<Kind> = fc.oneof(
     pauses: fc.boolean(),
     killsOnRemove: fc.boolean(),
     isPerStart: fc.boolean(),
+    startsAgain: fc.boolean(),
     drainMs: fc.constantFrom(undefined, 100),
     answerMs: fc.constantFrom(0, 3, 40),
   }),
@@ -186,6 +201,53 @@ test.each([
   expect(state()).toBe("stopping");
   await pass(200);
   expect(state()).toBe("stopped");
+});
+
+test.each([
+  ["stop", "containers", containers, "stopped"],
+  ["stop", "Pods", pods, "stopped"],
+  ["restart", "containers", containers, "started"],
+  ["restart", "Pods", pods, "started"],
+] as const)(
+  "a requested %s of %s keeps its signal and its time when the service is killed meanwhile",
+  async (operation, _name, kind, next) => {
+    const { service, engine, state } = await withMachine(kind);
+    const [made] = engine.made;
+    engine.isDeaf = true;
+    service.operate("m", operation);
+    await pass(190);
+    service.killed();
+    // Longer than configured, and less than requested.
+    await pass(200);
+    expect([made?.state, made?.signals]).toEqual(["running", ["SIGTERM"]]);
+    await pass(1000);
+    expect([made?.state, made?.signals]).toEqual(["ended", ["SIGTERM", "SIGKILL"]]);
+    expect(state()).toBe(next);
+  },
+);
+
+test("a process whose time was over while no service ran is killed without another signal", async () => {
+  const { service, engine, state } = await withMachine(containers);
+  engine.isDeaf = true;
+  service.operate("m", "stop");
+  await pass(100);
+  if (engine.driver) engine.driver.isDead = true;
+  await pass(1000);
+  expect(engine.made[0]?.signals).toEqual(["SIGTERM"]);
+  service.killed();
+  await pass(50);
+  expect([state(), engine.made[0]?.signals]).toEqual(["stopped", ["SIGTERM", "SIGKILL"]]);
+});
+
+test("a service that is killed before the signal was sent sends the requested one, and gives all of the time", async () => {
+  const { service, engine, state } = await withMachine(containers);
+  engine.isDeaf = true;
+  service.operate("m", "stop");
+  service.killed();
+  await pass(390);
+  expect([state(), engine.made[0]?.signals]).toEqual(["stopping", ["SIGTERM"]]);
+  await pass(100);
+  expect([state(), engine.made[0]?.signals]).toEqual(["stopped", ["SIGTERM", "SIGKILL"]]);
 });
 
 test("a Machine that the engine refuses to start has failed, and is not started again", async () => {
