@@ -34,7 +34,7 @@ import type { Networks } from "../runtime/networks.ts";
 import { believeProxy } from "../runtime/trustedProxies.ts";
 import { LookupNeeded, nothingFound, type Found } from "../runtime/lookup.ts";
 import { badStatus } from "../validation/validationMessages.ts";
-import { sqliteCode } from "../store/sqliteCode.ts";
+import { sqliteCode } from "../sqliteCode.ts";
 import type { Tokens } from "../store/tokens.ts";
 import { checkAnswer, validate, type Valid } from "../validation/validate.ts";
 import type { Context } from "../context.ts";

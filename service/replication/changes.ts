@@ -3,7 +3,7 @@
 import { promisify } from "node:util";
 import { zstdCompress, zstdDecompress } from "node:zlib";
 import { constants, type DatabaseSync, type Session, type StatementSync } from "node:sqlite";
-import { sqliteCode } from "../store/sqliteCode.ts";
+import { sqliteCode } from "../sqliteCode.ts";
 
 /** SQLite's code for a row that breaks a constraint. */
 const constraintFailed = 19;

@@ -10,7 +10,7 @@ import { ownCommand } from "../ownCommand.ts";
 import { compareVersions, releaseBetween } from "../releases.ts";
 import { isCopy } from "../replication/changes.ts";
 import { damaged, schemaOf, storeFile } from "../store/database.ts";
-import { sqliteCode } from "../store/sqliteCode.ts";
+import { sqliteCode } from "../sqliteCode.ts";
 import type { Running } from "../store/lock.ts";
 import { reading } from "../store/reading.ts";
 import { currentSchema, firstSchema } from "../store/schema.ts";

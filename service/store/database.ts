@@ -9,7 +9,7 @@ import { markFile, readMark } from "./markFile.ts";
 import { keepPrivate } from "./privateFile.ts";
 import { reading } from "./reading.ts";
 import { currentSchema, firstSchema, stepsFrom } from "./schema.ts";
-import { sqliteCode } from "./sqliteCode.ts";
+import { sqliteCode } from "../sqliteCode.ts";
 import { newerStore, recordWriter } from "./writer.ts";
 import { withResolvers } from "../withResolvers.ts";
 

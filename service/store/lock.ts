@@ -4,7 +4,7 @@ import { chmodSync, existsSync, lstatSync, readFileSync, rmSync, writeFileSync }
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { StoreError } from "./database.ts";
-import { sqliteCode } from "./sqliteCode.ts";
+import { sqliteCode } from "../sqliteCode.ts";
 import { writePrivately } from "./privateFile.ts";
 
 /** The console of a running service. */

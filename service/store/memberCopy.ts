@@ -24,7 +24,7 @@ import type { Logged, Snapshot } from "../replication/log.ts";
 import type { MadeSnapshot } from "../replication/snapshots.ts";
 import { copyStore } from "./copy.ts";
 import { companionFiles, open, requireWhole, schemaOf, StoreError } from "./database.ts";
-import { sqliteCode } from "./sqliteCode.ts";
+import { sqliteCode } from "../sqliteCode.ts";
 import { docsUrl } from "../../api/docsUrl.ts";
 import { compareVersions } from "../releases.ts";
 import { version } from "../version.ts";

@@ -20,7 +20,7 @@ import { readMark } from "./markFile.ts";
 import { keepPrivate, syncFile, syncFolder, writePrivately } from "./privateFile.ts";
 import { tokenFile } from "./tokenFile.ts";
 import { addToken } from "./tokens.ts";
-import { sqliteCode } from "./sqliteCode.ts";
+import { sqliteCode } from "../sqliteCode.ts";
 import { keyFile } from "./vault.ts";
 import { newerExport } from "./writer.ts";
 

@@ -18,7 +18,17 @@ export const layers = {
     ["main"],
   ],
   service: [
-    ["refusal", "ids", "ownCommand", "reasonOf", "requestAddress", "requireNode", "version", "withResolvers"],
+    [
+      "refusal",
+      "ids",
+      "ownCommand",
+      "reasonOf",
+      "requestAddress",
+      "requireNode",
+      "sqliteCode",
+      "version",
+      "withResolvers",
+    ],
     ["releases"],
     ["states", "crypto"],
     ["replication"],
