@@ -311,7 +311,7 @@ function holderOf(value: unknown, path: readonly (string | number)[]): unknown {
 }
 
 /** The value without its unknown parts. */
-function known(value: unknown): unknown {
+export function known(value: unknown): unknown {
   if (value === UNKNOWN) return undefined;
   if (Array.isArray(value)) return value.map((item: unknown) => known(item) ?? {});
   if (!isObject(value)) return value;

@@ -371,6 +371,11 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   readonly validate?: (inputs: Partial<z.output<I>>, isMade: boolean) => readonly Problem[];
   /** R3: a refused change, with an alternative. Both sides are checked inputs. */
   readonly refuse?: (old: Partial<z.output<I>>, next: Partial<z.output<I>>) => Problem | undefined;
+  /**
+   * R3: the same for a change that only the state shows, so diff refuses it. After a failed update, the old inputs that the
+   * engine sends to check are those of that update.
+   */
+  readonly refuseFromState?: (state: Partial<z.output<I>>, next: Partial<z.output<I>>) => Problem | undefined;
   readonly previewChecks?: readonly PreviewCheck<z.output<I>>[];
   /**
    * How the views of the resource will change, for a preview. Only fleets have it: other types have no parts that the engine
@@ -468,6 +473,7 @@ const defaults = {
   refuseToReplace: undefined,
   validate: undefined,
   refuse: undefined,
+  refuseFromState: undefined,
   previewChecks: [],
   previewViews: undefined,
   warnings: undefined,

@@ -107,6 +107,19 @@ const toLive = (app: string, live: Volume, growth: Growth = { needsRestart: fals
   createdAt: live.createdAt,
 });
 
+/**
+ * The requested size in the state after a failure. A volume whose extension was refused keeps the smaller one, so that the program
+ * may return to it. An accepted extension cannot be taken back, although the volume may not show it yet.
+ */
+function sizeAfterFailure(
+  { sizeGb }: Volume,
+  wanted: number,
+  { before = wanted, isAccepted }: { readonly before?: number | undefined; readonly isAccepted: boolean },
+): number {
+  const size = sizeGb ?? wanted;
+  return isAccepted || size >= wanted ? wanted : Math.min(before, size);
+}
+
 const replacing = ["app", "name", "region", "encrypted", "fstype", "snapshotId", "sourceVolumeId"] as const;
 
 /** Whether a change creates another volume, and the program permits it. */
@@ -159,7 +172,7 @@ export const volume = defineResource({
         ]
       : [],
   minutes: { delete: 5 },
-  refuse: (old, next) =>
+  refuseFromState: (old, next) =>
     old.sizeGb !== undefined && next.sizeGb !== undefined && next.sizeGb < old.sizeGb && !isAllowedAnew(old, next)
       ? {
           path: ["sizeGb"],
@@ -175,6 +188,7 @@ export const volume = defineResource({
     ...call
   }) {
     const created = await begin(call, owner, app, body);
+    let isAccepted = false;
     try {
       // Nothing mounts it yet, so nothing must be restarted.
       const live = await bringToSize(
@@ -182,11 +196,12 @@ export const volume = defineResource({
         { appName: app, volumeId: created.id },
         created,
         body.sizeGb,
-        () => undefined,
+        () => void (isAccepted = true),
       );
       return toLive(app, live);
     } catch (error) {
-      throw new PartialStateError(toLive(app, created), error);
+      const sizeGb = sizeAfterFailure(created, body.sizeGb, { isAccepted });
+      throw new PartialStateError({ ...toLive(app, created), sizeGb }, error);
     }
   },
 
@@ -206,8 +221,10 @@ export const volume = defineResource({
     let live = await api.volumes.get(key);
     let growth: Growth & { readonly attachedMachineId?: string | undefined } = old;
     let isNew = unfinished;
+    let isAccepted = false;
     try {
       live = await bringToSize(call, key, live, next.sizeGb, (needsRestart) => {
+        isAccepted = true;
         if (needsRestart) [growth, isNew] = [{ needsRestart }, true];
       });
       if (live.snapshotRetention !== next.snapshotRetention || live.autoBackupEnabled !== next.autoBackupEnabled) {
@@ -221,7 +238,8 @@ export const volume = defineResource({
       }
       return toLive(id.app, live, growth);
     } catch (error) {
-      throw new PartialStateError(toLive(id.app, live, growth), error);
+      const sizeGb = sizeAfterFailure(live, next.sizeGb, { before: old.sizeGb, isAccepted });
+      throw new PartialStateError({ ...toLive(id.app, live, growth), sizeGb }, error);
     }
   },
 

@@ -163,6 +163,19 @@ describe("replacement (R4)", () => {
     expect((await compared({ region: "fra", allowDataLoss: true })).replaces).toEqual(["region"]);
     expect((await compared({ region: "ams" })).replaces).toEqual([]);
   });
+
+  test("a volume never shrinks below the size in its state, but may grow; a refresh refuses nothing (R3)", async () => {
+    const { api, run } = jumpingClient({ url: "http://127.0.0.1:1", token: "none" });
+    const caller = { api, run, progress: () => undefined, warn: () => undefined };
+    const context = { __context: { owner: "data" } };
+    const state = { app: "a", name: "data", region: "ams", sizeGb: 10, ...context };
+    const compared = (sizeGb: unknown) => diff(volume, "app/vol_1", state, { ...state, sizeGb }, caller);
+    expect((await compared(5)).changes).toHaveLength(1);
+    // The inputs of an update that failed are not what the volume is.
+    run.program.declare(volume, { ...state, sizeGb: 500 }, { ...state, sizeGb: 5 });
+    await expect(compared(5)).rejects.toThrow(/^sizeGb: got 5, which is less than the 10 GB/);
+    for (const accepted of [10, 20, UNKNOWN]) await compared(accepted);
+  });
 });
 
 describe("live values in the program's spelling", () => {

@@ -138,9 +138,6 @@ describe("check", () => {
 
     test("the failures of a check include refused changes (R3, R9)", async () => {
       const olds = await of("Volume").checked({ app: "a", region: "ams", sizeGb: 5 });
-      expect(await reasons("Volume", { app: "a", region: "ams", sizeGb: 4 }, olds)).toEqual([
-        expect.stringMatching(/^sizeGb: got 4, which is less than the 5 GB/),
-      ]);
       expect(await reasons("Volume", { app: "a", region: "fra", sizeGb: 5 }, olds)).toEqual([
         expect.stringMatching(/^region: .*set allowDataLoss/),
       ]);
@@ -166,13 +163,6 @@ describe("check", () => {
       const { failures } = await of(type).check(news);
       expect(failures).not.toEqual([]);
       expect(JSON.stringify(failures)).not.toMatch(/CANARY|73519/);
-    });
-
-    test("nor is one in a refusal", async () => {
-      const olds = await of("Volume").checked({ app: "a", sizeGb: secret(473) });
-      const found = await reasons("Volume", { app: "a", sizeGb: secret(471) }, olds);
-      expect(found).toHaveLength(1);
-      expect(found.join()).not.toMatch(/47\d/);
     });
   });
 

@@ -285,19 +285,31 @@ describe("diff", () => {
   });
 
   test("a refresh's diff has the opposite direction, and refuses nothing (R3)", async () => {
-    const asked = await volume.checked({ app: "a", sizeGb: 3 });
+    const refreshed = drive(plugin.client, urnOf("Volume", "refreshed"));
+    const asked = await refreshed.checked({ app: "a", sizeGb: 3 });
     const grown = { ...asked, sizeGb: 9, volumeId: "v" };
-    expect(await volume.diff({ oldInputs: { ...asked, sizeGb: 9 }, state: grown, inputs: asked })).toMatchObject({
+    expect(await refreshed.diff({ oldInputs: { ...asked, sizeGb: 9 }, state: grown, inputs: asked })).toMatchObject({
       detailed: { sizeGb: "update" },
     });
   });
 
+  test("a refused change never quotes a secret", async () => {
+    const inputs = await volume.checked({ app: "a", sizeGb: secret(473) });
+    const smaller = await volume.checked({ app: "a", sizeGb: secret(471) }, inputs);
+    const error = await volume
+      .diff({ oldInputs: inputs, state: { ...inputs, volumeId: "v" }, inputs: smaller })
+      .catch((thrown: unknown) => thrown);
+    expect(String(error)).toMatch(/sizeGb: got .*never shrinks/);
+    expect(String(error)).not.toMatch(/47\d/);
+  });
+
   test("a change to or from an explicit default is neither a removal nor an addition", async () => {
-    const three = await volume.checked({ app: "a", sizeGb: 3 });
-    const four = await volume.checked({ app: "a", sizeGb: 4 });
+    const fresh = drive(plugin.client, urnOf("Volume", "fresh"));
+    const three = await fresh.checked({ app: "a", sizeGb: 3 });
+    const four = await fresh.checked({ app: "a", sizeGb: 4 });
     const state = { ...three, volumeId: "v" };
-    expect((await volume.diff({ oldInputs: three, state, inputs: four })).detailed).toEqual({ sizeGb: "update" });
+    expect((await fresh.diff({ oldInputs: three, state, inputs: four })).detailed).toEqual({ sizeGb: "update" });
     const back = { oldInputs: four, state: { ...state, ...four }, inputs: three };
-    expect((await volume.diff(back)).detailed).toEqual({ sizeGb: "update" });
+    expect((await fresh.diff(back)).detailed).toEqual({ sizeGb: "update" });
   });
 });

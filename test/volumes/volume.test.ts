@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { messageOf } from "../../provider/client/errors.ts";
 import { withoutUndefined } from "../../provider/core/values.ts";
 import { delayProfiles } from "../../service/time/delays.ts";
 import { bind, type Bound } from "../support/binding.ts";
@@ -6,6 +7,9 @@ import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { gate } from "../support/gate.ts";
 import { handled, type Handled } from "../support/handled.ts";
 import { lifecycle } from "../support/lifecycle.ts";
+import { failures, refresh as refreshAll, up, type Host, type Report } from "../support/modelEngine.ts";
+import { emptyStack, type Declared } from "../support/modelStack.ts";
+import { withSimulation, type Simulation } from "../support/simulation.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 lifecycle("Volume", {
@@ -287,23 +291,129 @@ describe("Volume", () => {
 
   test("an allowed replacement may be smaller; otherwise a volume never shrinks", async () => {
     const source = await make({});
-    const { id, inputs, state } = await make({ sizeGb: 5, sourceVolumeId: source.id });
+    const declared = { __context: { owner: "shrinks" } };
+    const { id, inputs, state } = await make({ sizeGb: 5, sourceVolumeId: source.id, ...declared });
     const sameSource = String(source.state["volumeId"]);
     const smaller = { ...inputs, sizeGb: 2 };
-    const shrinks = [
-      expect.stringMatching(
-        /^sizeGb: got 2, which is less than the 5 GB .* copy the data to it \(https:.*volumes\.md#growing\)$/,
-      ),
-    ];
+    const shrinks =
+      /^sizeGb: got 2, which is less than the 5 GB .* copy the data to it \(https:.*volumes\.md#growing\)/;
     const allowed = await volume.check(inputs, { ...smaller, region: "fra", allowDataLoss: true });
     expect(allowed.failures).toEqual([]);
     expect(await volume.diff(id, state, allowed.inputs)).toBe("replace");
-    for (const more of [
-      { allowDataLoss: true },
-      { region: "fra" },
-      { allowDataLoss: true, sourceVolumeId: sameSource },
-    ])
-      expect((await volume.check(inputs, { ...smaller, ...more })).failures, JSON.stringify(more)).toEqual(shrinks);
+    for (const more of [{}, { allowDataLoss: true }, { allowDataLoss: true, sourceVolumeId: sameSource }]) {
+      const next = await volume.check(inputs, { ...smaller, ...more });
+      expect(next.failures).toEqual([]);
+      await expect(volume.diff(id, state, next.inputs), JSON.stringify(more)).rejects.toThrow(shrinks);
+    }
+  });
+
+  describe("an extension that fails", () => {
+    const refused = { operation: "volumes.extend", status: 422, body: { error: "quota" } } as const;
+    const failedUpdate = async (
+      made: { id: string; state: Record<string, unknown> },
+      next: Record<string, unknown>,
+    ) => {
+      const failure = await volume.update(made.id, made.state, next).catch((error: unknown) => error);
+      return (failure as { properties: Record<string, unknown> }).properties;
+    };
+
+    test("an extension that was refused keeps the requested size from before, also over another one; a larger size of the platform does not count as requested", async () => {
+      const made = await make({});
+      await send(service, "PUT", `/v1/apps/vols/volumes/${String(made.state["volumeId"])}/extend`, { size_gb: 7 });
+      service.fail({ ...refused, times: 2 });
+      const once = await failedUpdate(made, { ...made.inputs, sizeGb: 500 });
+      expect(once).toMatchObject({ sizeGb: 2, currentSizeGb: 7 });
+      const twice = await failedUpdate({ id: made.id, state: once }, { ...made.inputs, sizeGb: 400 });
+      expect(twice).toMatchObject({ sizeGb: 2, currentSizeGb: 7 });
+      expect(await volume.update(made.id, twice, made.inputs)).toMatchObject({ sizeGb: 2, currentSizeGb: 7 });
+    });
+
+    test("an extension that was refused lets a state of an earlier version return to the live size", async () => {
+      const { id, inputs, state } = await make({});
+      service.fail(refused);
+      const earlier = { ...state, sizeGb: 500, __context: { unfinished: true } };
+      const stuck = await failedUpdate({ id, state: earlier }, { ...inputs, sizeGb: 500 });
+      expect(stuck).toMatchObject({ sizeGb: 2, currentSizeGb: 2 });
+    });
+
+    test("an extension that was accepted counts as requested, although its end was not seen", async () => {
+      const { id, inputs, state } = await make({ __context: { owner: "accepted" } });
+      // The first read is that before the extension.
+      service.fail({ operation: "volumes.get", status: 403, nth: 2 });
+      const failed = await failedUpdate({ id, state }, { ...inputs, sizeGb: 9 });
+      expect(failed).toMatchObject({ sizeGb: 9, currentSizeGb: 2 });
+      await volume.check({ ...inputs, sizeGb: 9 }, inputs);
+      await expect(volume.diff(id, failed, inputs)).rejects.toThrow(/got 2, which is less than the 9 GB/);
+      expect(await volume.update(id, failed, { ...inputs, sizeGb: 9 })).toMatchObject({ currentSizeGb: 9 });
+    });
+
+    test("an extension whose answer was lost may still take effect: the smaller size stays allowed, and shows no drift", async () => {
+      const { id, inputs, state } = await make({});
+      service.fail({ operation: "volumes.extend", status: 503, when: "before", times: 3 });
+      const failed = await failedUpdate({ id, state }, { ...inputs, sizeGb: 9 });
+      expect(failed).toMatchObject({ sizeGb: 2, currentSizeGb: 2 });
+      await send(service, "PUT", `/v1/apps/vols/volumes/${String(state["volumeId"])}/extend`, { size_gb: 9 });
+      const reverted = await volume.update(id, failed, inputs);
+      expect(reverted).toMatchObject({ sizeGb: 2, currentSizeGb: 9 });
+      expect(await volume.diff(id, reverted, inputs)).toBe("same");
+      expect(await volume.update(id, failed, { ...inputs, sizeGb: 9 })).toMatchObject({ sizeGb: 9, currentSizeGb: 9 });
+    });
+
+    const app: Declared = { type: "App", name: "shop", inputs: { name: "shop" } };
+    const data = (more: object): Declared => ({
+      ...{ type: "Volume", name: "data" },
+      inputs: { app: { $of: "shop", get: "id" }, region: "ams", ...more },
+    });
+    /** A stack, and its `up` with the volume, which returns the errors. */
+    const story = (simulation: Simulation) => {
+      const stack = emptyStack();
+      const during = async (work: (host: Host) => Promise<Report>) => {
+        const process = simulation.start();
+        const report = await process.run(() => work(process));
+        if (report === "died") throw new Error("the process died");
+        return failures(report).map(({ error }) => messageOf(error));
+      };
+      return {
+        state: () => stack.resources.find(({ type }) => type === "Volume")?.state,
+        refresh: () => during((host) => refreshAll(stack, host)),
+        up: (...volumes: readonly Declared[]) => during((host) => up(stack, [app, ...volumes], host)),
+      };
+    };
+
+    test.each([false, true])(
+      "an extension that was refused can be taken back in the program, and is sent again if it is not (refresh: %s)",
+      async (isRefreshed) => {
+        await withSimulation("extension", async (simulation) => {
+          const stack = story(simulation);
+          const refuseOnce = async () => {
+            simulation.service.fail(refused);
+            expect(await stack.up(data({ sizeGb: 500 }))).toEqual([expect.stringMatching(/422: quota/)]);
+            if (isRefreshed) expect(await stack.refresh()).toEqual([]);
+          };
+          expect(await stack.up(data({ sizeGb: 1 }))).toEqual([]);
+          await refuseOnce();
+          expect(await stack.up(data({ sizeGb: 1 }))).toEqual([]);
+          expect(stack.state()).toMatchObject({ sizeGb: 1, currentSizeGb: 1 });
+          await refuseOnce();
+          expect(await stack.up(data({ sizeGb: 500 }))).toEqual([]);
+          expect(stack.state()).toMatchObject({ sizeGb: 500, currentSizeGb: 500 });
+          expect(await stack.up(data({ sizeGb: 1 }))).toEqual([expect.stringMatching(/less than the 500 GB/)]);
+        });
+      },
+    );
+
+    test("an extension of a new copy that was refused can be taken back in the program", async () => {
+      await withSimulation("copy", async (simulation) => {
+        const stack = story(simulation);
+        const source = { ...data({ sizeGb: 2 }), name: "source" };
+        const copy = (sizeGb: number) => data({ sizeGb, sourceVolumeId: { $of: "source", get: "id" } });
+        expect(await stack.up(source)).toEqual([]);
+        simulation.service.fail(refused);
+        expect(await stack.up(source, copy(500))).toEqual([expect.stringMatching(/422: quota/)]);
+        expect(await stack.up(source, copy(2))).toEqual([]);
+        expect(await stack.up(source, copy(4))).toEqual([]);
+      });
+    });
   });
 
   test("placement inputs are sent at creation", async () => {

@@ -1,5 +1,6 @@
 // The verb diff: what changed, whether the engine may replace the object for it, and whether the state needs a rewrite.
 import { confirmPlaces } from "../../client/existence.ts";
+import { known } from "../check.ts";
 import { MachinesError } from "../../client/errors.ts";
 import { inputChangeRefusal, mayLoseData } from "../dataLoss.ts";
 import { diffInputs, type Diff } from "../diff.ts";
@@ -7,7 +8,7 @@ import { observePlanned } from "../observations/observations.ts";
 import { contextOf, type Resource, type Values } from "../resource.ts";
 import type { Run } from "../run/run.ts";
 import { forHandler, isComputed } from "../state.ts";
-import { pathText } from "../values.ts";
+import { located, pathText } from "../values.ts";
 import { callOf, placeOf, type Caller } from "./caller.ts";
 
 /** A diff, and what else makes an update necessary. */
@@ -41,8 +42,8 @@ export async function diff(
 }
 
 /**
- * The diff, with the one refusal that check cannot make (R9). Check does not see the service's choice for an omitted input.
- * After an import, it does not see that the state lacks the value.
+ * The diff, with the refusals that check cannot make (R3, R9). Check does not see the service's choice for an omitted input.
+ * After an import, it does not see that the state lacks the value, and after a failed update not what the object still is.
  */
 function guardedDiff(run: Run, resource: Resource, id: string, state: Values, news: Values): Diff {
   const found = withRecreation(diffInputs(resource, state, news), run.program.recreatedParentInput(resource, id));
@@ -50,6 +51,10 @@ function guardedDiff(run: Run, resource: Resource, id: string, state: Values, ne
   run.program.noteDiff(resource, id, state, news, found.replaces.length > 0);
   const lost = run.guards.dataLossByParent(resource, state, news);
   if (lost) throw new MachinesError("refused", `${pathText(lost.path)}: ${lost.message}`);
+  // A refresh declares nothing, so it is never refused.
+  const isDeclared = run.program.isInState(contextOf(news).owner);
+  const refused = isDeclared ? resource.refuseFromState?.(state, known(news) as Values) : undefined;
+  if (refused) throw new MachinesError("refused", located(refused.path, refused.message));
   const leftOut = contextOf(state).left ?? [];
   const moved = found.replaces.find(
     (name) => leftOut.includes(name) || (isComputed(resource, name) && state[name] === undefined),
