@@ -86,18 +86,28 @@ export const postgresUser = defineResource({
 
   read: ({ id, state, ...call }) => readWithin(call, state, () => find(call, id, state?.password)),
 
-  // An ordinary failure: the state then keeps the old triggers, and the next up rotates.
   async update({ id, inputs: { role, rotationTriggers, killSessions }, old, unfinished, ...call }) {
     const key = { postgresClusterId: id.cluster, username: id.username };
-    if (role !== old.role)
-      await whenReady(call, id.cluster, () => call.api.postgres.updateUser({ ...key, body: { role } }));
-    const rotates = !equal(rotationTriggers ?? {}, old.rotationTriggers ?? {});
-    const password = rotates
-      ? await whenReady(call, id.cluster, () => rotated(call, key, killSessions))
-      : unfinished
-        ? (await credentialsOf(call.api, id.cluster, id.username)).password
-        : old.password;
-    return { cluster: id.cluster, username: id.username, role, password };
+    const live = { cluster: id.cluster, username: id.username };
+    let { role: known } = old;
+    try {
+      // An unfinished update may have changed the role without an answer.
+      if (role !== known || unfinished) {
+        await whenReady(call, id.cluster, () => call.api.postgres.updateUser({ ...key, body: { role } }));
+        known = role;
+      }
+      const rotates = !equal(rotationTriggers ?? {}, old.rotationTriggers ?? {});
+      const password = rotates
+        ? await whenReady(call, id.cluster, () => rotated(call, key, killSessions))
+        : unfinished
+          ? (await credentialsOf(call.api, id.cluster, id.username)).password
+          : old.password;
+      return { ...live, role, password };
+    } catch (error) {
+      // The state keeps the old triggers, so the next up rotates.
+      const { password, rotationTriggers: triggersBefore = null } = old;
+      throw new PartialStateError({ ...live, role: known, password, rotationTriggers: triggersBefore }, error);
+    }
   },
 
   async delete({ id, ...call }) {

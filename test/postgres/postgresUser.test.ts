@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bind, type Bound } from "../support/binding.ts";
 import { makeCluster, once, send } from "../support/around.ts";
+import { handled } from "../support/handled.ts";
 import { lifecycle } from "../support/lifecycle.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
@@ -95,6 +96,55 @@ describe("PostgresUser", () => {
       else expect((await work)["password"]).toBe(await passwordOf("lost-after"));
     },
   );
+
+  describe("an update that fails after the role was sent", () => {
+    const roleOf = async (username: string) =>
+      (
+        await send<{ data: { username: string; role: string }[] }>(service, "GET", `/v1/postgres/${cluster}/users`)
+      ).data.find((one) => one.username === username)?.role;
+    const failed = async (id: string, state: Record<string, unknown>, next: Record<string, unknown>) => {
+      const failure = await user.update(id, state, next).catch((error: unknown) => error);
+      return (failure as { properties: Record<string, unknown> }).properties;
+    };
+
+    test("an update that fails after the role was sent lowers the role again when the program is reverted", async () => {
+      const { id, inputs, state } = await make({ username: "raised", role: "reader", rotationTriggers: { on: "a" } });
+      const next = { ...inputs, role: "schema_admin", rotationTriggers: { on: "b" } };
+      service.fail({ operation: "postgres.rotatePassword", status: 422, body: { error: "no" } });
+      const left = await failed(id, state, next);
+      expect(left).toMatchObject({ role: "schema_admin", rotationTriggers: { on: "a" }, password: state["password"] });
+      expect(await user.diff(id, left, inputs)).toBe("update");
+      expect(await user.update(id, left, inputs)).toEqual(state);
+      expect([await roleOf("raised"), await passwordOf("raised")]).toEqual(["reader", state["password"]]);
+    });
+
+    test("an update that fails after the role was sent rotates with the next up", async () => {
+      const { id, inputs, state } = await make({ username: "forward", role: "reader" });
+      const next = { ...inputs, role: "writer", rotationTriggers: { on: "a" } };
+      service.fail({ operation: "postgres.rotatePassword", status: 422, body: { error: "no" } });
+      const left = await failed(id, state, next);
+      expect(left).not.toHaveProperty("rotationTriggers");
+      expect(await user.diff(id, left, next)).toBe("update");
+      const after = await user.update(id, left, next);
+      expect(after).toMatchObject({ role: "writer", password: await passwordOf("forward") });
+      expect(after["password"]).not.toBe(state["password"]);
+    });
+
+    test("a role whose change has no answer is sent again, whatever the program says then", async () => {
+      const { id, inputs, state } = await make({ username: "unheard", role: "reader" });
+      service.fail({ operation: "postgres.updateUser", status: 503, when: "after", times: "always" });
+      // Time passes only while it waits between its attempts.
+      const direct = handled("PostgresUser", service, { jump: true });
+      const next = { cluster, username: "unheard", role: "schema_admin" };
+      const failure = await direct.update({ id, state }, next).catch((error: unknown) => error);
+      service.service.faults.clear();
+      expect(await roleOf("unheard")).toBe("schema_admin");
+      const { properties: left } = failure as { properties: Record<string, unknown> };
+      expect(await user.diff(id, left, inputs)).toBe("update");
+      await user.update(id, left, inputs);
+      expect(await roleOf("unheard")).toBe("reader");
+    });
+  });
 
   test("if the password is refused, the user stays to be repaired; a refresh keeps the known password", async () => {
     const refused = { operation: "postgres.credentials", status: 403, when: "before", times: 1 } as const;
