@@ -1,5 +1,6 @@
 // Fleets: the Machines of one template in an App, and the rollout from one template to the next (docs/fleets.md).
 import { randomBytes } from "node:crypto";
+import { bareId } from "../../api/names.ts";
 import { MachinesError } from "../client/errors.ts";
 import { orUndefined } from "../client/existence.ts";
 import { findVolume, listMachines } from "../client/listCache.ts";
@@ -156,7 +157,12 @@ export const fleet = defineResource({
         : { ...ours, stack: interrupted, stacks: [...ours.stacks, interrupted] };
     const all = await call.api.machines.list({ appName: app });
     refuseUnproven(app, name, all);
-    const existing = sightOf(all, key).machines;
+    const toAdopt = new Set(wanted.adopt?.map(bareId));
+    // An interrupted run may have tagged Machines that are to be adopted. They were not created for the fleet.
+    const existing = sightOf(all, key).machines.filter(({ id, config }) => {
+      const of = config?.metadata?.[ownerTag];
+      return !(toAdopt.has(id) && (of === undefined || of === owner));
+    });
     const foreign = existing.find(({ config }) => {
       const { [ownerTag]: of, [stackTag]: stack = "" } = config?.metadata ?? {};
       return owner === undefined || of !== owner || (stack !== interrupted && !call.run.stateIds.has(stack));

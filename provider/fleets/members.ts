@@ -184,19 +184,25 @@ export const standbysOf = (machines: readonly Machine[]): Machine[] =>
 /** The phase of a Machine. */
 export const phaseOf = (machine: Machine): Phase | "lost" => (isLost(machine) ? "lost" : phaseIn(machine));
 
-/** Makes Machines of the App members. Their configuration is compared with the template afterwards. */
+/**
+ * Makes Machines of the App members. Their configuration is compared with the template afterwards. All are verified before one is
+ * changed, so that a wrong id leaves nothing behind.
+ */
 export async function adopt(call: Call, fleet: FleetKey, ids: readonly string[]): Promise<void> {
+  const found: Machine[] = [];
   for (const id of ids) {
     const machine = await call.api.machines.get({ appName: fleet.app, machineId: bareId(id) });
     const of = fleetOf(machine);
-    fleet.machines.add(machine.id);
-    if (of === fleet.name) continue;
-    if (of !== undefined || machine.region === undefined)
+    if (of !== fleet.name && (of !== undefined || machine.region === undefined))
       throw new MachinesError(
         "refused",
         `adopt: Machine ${fleet.app}/${machine.id} belongs to the fleet ${of ?? "of no region"}`,
       );
-    await tag(call, fleet, machine, undefined);
+    found.push(machine);
+  }
+  for (const machine of found) {
+    fleet.machines.add(machine.id);
+    if (fleetOf(machine) !== fleet.name) await tag(call, fleet, machine, undefined);
   }
 }
 
@@ -217,11 +223,16 @@ export async function tagKnown(
   for (const machine of machines) if (isUntagged(machine)) await tag(call, fleet, machine, minSecretsVersion);
 }
 
-/** Gives a Machine the tags of a member that serves. It is not restarted. */
+/** The tags that say whose a Machine is. */
+const ownerTagsOf = ({ owner, stack }: FleetKey): Record<string, string> =>
+  owner === undefined ? {} : { [ownerTag]: owner, [stackTag]: stack };
+
+/** Gives a Machine the tags of a member that serves, at once (F18). It is not restarted. */
 async function tag(call: Call, fleet: FleetKey, machine: Machine, minSecretsVersion: number | undefined) {
   const tags = {
     ...{ [fleetTag]: fleet.name, [regionTag]: machine.region ?? "", [phaseTag]: "serving" },
     ...(minSecretsVersion === undefined ? {} : { [secretsTag]: String(minSecretsVersion) }),
+    ...ownerTagsOf(fleet),
   };
   const key = { appName: fleet.app, machineId: machine.id };
   await call.api.machines.patchMetadata({ ...key, body: { metadata: tags } });
@@ -244,7 +255,7 @@ export function configOf(
     [phaseTag]: member.phase,
     ...(member.copyOf === undefined || member.phase !== "green" ? {} : { [copyTag]: member.copyOf }),
     ...(minSecretsVersion === undefined ? {} : { [secretsTag]: String(minSecretsVersion) }),
-    ...(fleet.owner === undefined ? {} : { [ownerTag]: fleet.owner, [stackTag]: fleet.stack }),
+    ...ownerTagsOf(fleet),
   };
   const mounts =
     volume === undefined || member.volumeId === undefined ? [] : [{ volume: member.volumeId, path: volume.path }];
