@@ -187,11 +187,20 @@ export const phaseOf = (machine: Machine): Phase | "lost" => (isLost(machine) ? 
 /**
  * Makes Machines of the App members. Their configuration is compared with the template afterwards. All are verified before one is
  * changed, so that a wrong id leaves nothing behind.
+ * @param adopted ids that an earlier update adopted: one that is gone, for instance because a rollout replaced it, leaves nothing to do
  */
-export async function adopt(call: Call, fleet: FleetKey, ids: readonly string[]): Promise<void> {
+export async function adopt(
+  call: Call,
+  fleet: FleetKey,
+  ids: readonly string[],
+  adopted: readonly string[],
+): Promise<void> {
+  const known = new Set([...fleet.machines, ...adopted.map(bareId)]);
   const found: Machine[] = [];
-  for (const id of ids) {
-    const machine = await call.api.machines.get({ appName: fleet.app, machineId: bareId(id) });
+  for (const machineId of ids.map(bareId)) {
+    const read = () => call.api.machines.get({ appName: fleet.app, machineId });
+    const machine = known.has(machineId) ? await orUndefined(read) : await read();
+    if (machine === undefined || (known.has(machineId) && isDestroyed(machine))) continue;
     const of = fleetOf(machine);
     if (of !== fleet.name && (of !== undefined || machine.region === undefined))
       throw new MachinesError(

@@ -18,6 +18,7 @@ import { mountedByName, volumesIn } from "./volumes.ts";
 type State = Omit<Past, "machines"> & {
   readonly machines?: readonly { readonly id: string }[] | undefined;
   readonly otherMachines?: readonly string[] | undefined;
+  readonly adopt?: readonly string[] | undefined;
   readonly volumes?: readonly string[] | undefined;
 };
 
@@ -99,7 +100,7 @@ export async function roll(rollout: Omit<Rollout, "committed" | "isPromoted" | "
     const version = old.rollout === "complete" ? old.minSecretsVersion : undefined;
     await tagKnown(call, fleet, serving, version);
   }
-  await adopt(call, fleet, wanted.adopt ?? []);
+  await adopt(call, fleet, wanted.adopt ?? [], old?.adopt ?? []);
   const report = new Report(whole);
   const outcome = await rollOut(whole, () => report.goesOn(false)).catch(async (error: unknown) => {
     const machines = error instanceof RolloutFailure ? error.machines : undefined;

@@ -72,3 +72,38 @@ test("Machines that belong to a fleet of another stack are not adopted by one of
     expect(shop.machines()).toEqual(before);
   });
 });
+
+describe("an adopted Machine that is gone", () => {
+  /** Time after which the service answers 404 for a destroyed Machine. */
+  const forgotten = 3 * 24 * 3600_000;
+
+  test("an adopted Machine that is gone because a rollout replaced it does not stop a later update", async () => {
+    await withSimulation("replaced", async (simulation) => {
+      const { shop, ids } = await twoMachines(simulation);
+      const fleet = (tag: string) => shop.fleet(tag, { adopt: ids, strategy: { type: "bluegreen" } });
+      await shop.succeed(fleet("1"));
+      await shop.succeed(fleet("2"));
+      await simulation.wait(forgotten);
+      for (const id of ids) await expect(tagsOf(shop, id)).rejects.toThrow(/: 404 /);
+      await shop.succeed(fleet("3"));
+      expect(shop.tags()).toEqual({ "3": 3 });
+    });
+  });
+
+  test("an adopted Machine that is gone because others destroyed it is replaced; an id that was never adopted is an error", async () => {
+    await withSimulation("destroyed", async (simulation) => {
+      const { shop, ids, adopting } = await twoMachines(simulation);
+      await shop.succeed(adopting(ids));
+      await shop.send("DELETE", `/v1/apps/shop/machines/${ids[0] ?? ""}?force=true`);
+      await simulation.wait(forgotten);
+      const { errors } = await shop.up(shop.fleet("2", { adopt: [...ids, "1234567890abcd"] }));
+      expect(errors).toEqual([expect.stringMatching(/^machines\.get answered 404: .*1234567890abcd/)]);
+      await shop.succeed(shop.fleet("2", { adopt: ids }));
+      expect(shop.machines().map(({ name, tag }) => [name, tag])).toEqual([
+        ["second", "2"],
+        ["web-ams-1", "2"],
+        ["web-ams-2", "2"],
+      ]);
+    });
+  });
+});
