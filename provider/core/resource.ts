@@ -210,6 +210,11 @@ export interface Call {
   readonly warn: (message: string) => void;
   /** Removes the secrets that the run knows from a text; undefined where no text is reported. */
   readonly hideSecrets?: ((text: string) => string) | undefined;
+  /**
+   * Whether the state of an input keeps secret only what is secret in the program: then it must not get back values that the program
+   * has removed.
+   */
+  readonly marksInputsOnly?: boolean | undefined;
   /** The parts of the resource that the engine shows and stores as resources of their own, if it can. */
   readonly views?: Views | undefined;
   /**

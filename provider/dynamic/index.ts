@@ -84,7 +84,8 @@ export function provider(type: string): dynamic.ResourceProvider {
             if (found instanceof Error) throw found;
             return run.clientFor(found, print);
           },
-          ...{ run, progress: print, warn: print, hideSecrets: cleaned, hasStoredConfiguration: true },
+          ...{ run, progress: print, warn: print, hideSecrets: cleaned },
+          ...{ hasStoredConfiguration: true, marksInputsOnly: true },
           signal: engineEnded,
         });
       }),

@@ -112,8 +112,10 @@ export async function roll(rollout: Omit<Rollout, "committed" | "isPromoted" | "
       error.code !== "cancelled" &&
       wanted.onFailure === "rollback" &&
       !isExposed(whole, error.machines ?? []);
-    if (mayGoBack && committed !== undefined)
-      throw await goBack(whole, report, { committed, why: error, failed, live });
+    if (mayGoBack && committed !== undefined) {
+      const from = committed === old?.committed ? "committed" : "config";
+      throw await goBack(whole, report, { committed, from, why: error, failed, live });
+    }
     const isCancelled = error instanceof MachinesError && error.code === "cancelled";
     await report.ends(isCancelled ? "interrupted" : "failed", error);
     throw new PartialStateError(failed, error);
@@ -157,6 +159,8 @@ const isExposed = ({ fleet, wanted, template, before }: Rollout, machines: reado
 interface Failed {
   /** The configuration to go back to. */
   readonly committed: Config;
+  /** Where the state has it. */
+  readonly from: "committed" | "config";
   readonly why: RolloutFailure;
   /** The state if that fails as well. */
   readonly failed: object;
@@ -167,7 +171,7 @@ interface Failed {
 async function goBack(
   rollout: Rollout,
   report: Report,
-  { committed, why, failed, live }: Failed,
+  { committed, from, why, failed, live }: Failed,
 ): Promise<PartialStateError> {
   const { call, fleet, wanted, template } = rollout;
   call.progress(`the rollout of Fleet ${fleet.app}/${fleet.name} failed; rolling back to the old configuration`);
@@ -183,8 +187,11 @@ async function goBack(
   try {
     const { machines } = await rollOut(back, () => report.goesOn(true));
     await report.ends("rolled back", why);
-    const state = { ...live(machines), config: committed, committed: undefined, gatePassed: undefined };
-    return new PartialStateError(state, rolledBack(why, back, machines));
+    const error = rolledBack(why, back, machines);
+    const state = { ...live(machines), gatePassed: undefined };
+    // The state would have the secrets in it in plain text if the program has removed them.
+    if (call.marksInputsOnly) return new PartialStateError({ ...state, rollout: "failed", committed }, error);
+    return new PartialStateError({ ...state, config: committed, committed: undefined }, error, { config: from });
   } catch (error) {
     const both = notRolledBack(why, back, error);
     await report.ends("failed", both);

@@ -237,6 +237,15 @@ export function mergedMarks(a: Marks | undefined, b: Marks | undefined): Marks |
   };
 }
 
+/** The marks of values that have other names now: `from` has the former name of each. */
+export function movedMarks(marks: Marks | undefined, from: Readonly<Record<string, string>>): Marks | undefined {
+  const moved = Object.entries(from).flatMap(([name, before]) => {
+    const found = marks?.within.get(before);
+    return found ? [[name, found] as const] : [];
+  });
+  return moved.length === 0 ? undefined : { ...unmarked, within: new Map(moved) };
+}
+
 /** The same marks, plus secret marks for properties with these names. */
 export function withSecrets(marks: Marks | undefined, names: readonly string[]): Marks | undefined {
   if (names.length === 0) return marks;

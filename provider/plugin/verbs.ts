@@ -10,7 +10,7 @@ import * as verbs from "../core/verbs/index.ts";
 import { diffResponse, encoded, encodedInputs, failure, fieldsIn, marksOver } from "./answers.ts";
 import type { Connection } from "./connection.ts";
 import { initializationFailed } from "./failure.ts";
-import { cameToBeSecret, decode, isSecretAt, mergedMarks, type Decoded, type Marks } from "./marshal.ts";
+import { cameToBeSecret, decode, isSecretAt, mergedMarks, movedMarks, type Decoded, type Marks } from "./marshal.ts";
 import { parsePath } from "./propertyPath.ts";
 import type { Host, Provider } from "./protocol.ts";
 import { withoutSecrets, type Telling } from "./redaction.ts";
@@ -50,7 +50,7 @@ export function verbsOf(
   /** Does work whose failure may leave an object with a state. */
   const partlyFailing = async <T>(
     resource: Resource,
-    marks: Marks | undefined,
+    [marks, before]: readonly [now: Marks | undefined, before?: Marks | undefined],
     request: Telling & Subject & { getUrn(): string },
     caller: verbs.Caller,
     work: () => Promise<T>,
@@ -59,7 +59,9 @@ export function verbsOf(
       return await work();
     } catch (error) {
       if (!(error instanceof verbs.InitializationFailed)) throw error;
-      const state = encoded(resource, withViews(error.properties, caller, request.getUrn()), marks);
+      // A partial change leaves earlier values in place, and their secrets stay secret.
+      const kept = mergedMarks(before, movedMarks(before, error.movedFrom));
+      const state = encoded(resource, withViews(error.properties, caller, request.getUrn()), mergedMarks(marks, kept));
       const worded = (text: string) => wording(request, withoutSecrets([state], fieldsIn(resource), text));
       throw initializationFailed(error, state, connection.isRefreshedFirst(resource), worded);
     }
@@ -153,7 +155,7 @@ export function verbsOf(
         response.setProperties(encodedInputs(resource, state, marks));
         return response;
       }
-      const created = await partlyFailing(resource, marks, request, caller, () =>
+      const created = await partlyFailing(resource, [marks], request, caller, () =>
         verbs.create(resource, inputs, caller),
       );
       noteSecrets(resource, { values: created.state, marks });
@@ -208,8 +210,7 @@ export function verbsOf(
         response.setProperties(encodedInputs(resource, state, marks));
         return response;
       }
-      // A partial change leaves earlier values in place, and their secrets stay secret.
-      const state = await partlyFailing(resource, mergedMarks(marks, olds.marks), request, caller, () =>
+      const state = await partlyFailing(resource, [marks, olds.marks], request, caller, () =>
         verbs.update(resource, request.getId(), old, inputs, caller),
       );
       noteSecrets(resource, { values: state, marks });

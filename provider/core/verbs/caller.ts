@@ -26,6 +26,8 @@ export interface Caller {
   readonly hasMoved?: boolean;
   /** Whether the engine may pass configuration that the last `up` stored. */
   readonly hasStoredConfiguration?: boolean;
+  /** See {@link Call.marksInputsOnly}. */
+  readonly marksInputsOnly?: boolean;
   /** The views of the resource; undefined if the engine has none, or the binding cannot report them. */
   readonly views?: Views | undefined;
 }
@@ -48,7 +50,7 @@ export function callOf(
   const seconds =
     caller.timeoutSeconds ??
     (nanoseconds === undefined ? (verb === "read" ? 2 : (resource.minutes[verb] ?? 10)) * 60 : nanoseconds / 1e9);
-  const { api, run, progress, warn, signal, hideSecrets, views } = caller;
+  const { api, run, progress, warn, signal, hideSecrets, marksInputsOnly, views } = caller;
   const deadline: Deadline = {
     at: api.clock.now() + seconds * 1000,
     allowed: formatDuration(seconds * 1e9),
@@ -56,7 +58,7 @@ export function callOf(
     requests: Math.ceil(1000 + 4 * seconds),
     signal,
   };
-  return { api: api.within(deadline), run, progress, warn, hideSecrets, views };
+  return { api: api.within(deadline), run, progress, warn, hideSecrets, marksInputsOnly, views };
 }
 
 /** How a caller asks the service for what only it knows. */

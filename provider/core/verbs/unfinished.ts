@@ -1,5 +1,6 @@
 // Objects that exist although a step after their creation or change failed.
 import { MachinesError, messageForUser } from "../../client/errors.ts";
+import { PartialStateError } from "../partialState.ts";
 import { programLines } from "../redaction.ts";
 import { CONTEXT, contextOf, type Resource, type Values } from "../resource.ts";
 import type { Run } from "../run/run.ts";
@@ -9,12 +10,15 @@ export class InitializationFailed extends MachinesError {
   readonly id: string;
   readonly properties: Values;
   readonly reasons: readonly string[];
+  /** The former names of properties, see {@link PartialStateError}. */
+  readonly movedFrom: Readonly<Record<string, string>>;
   constructor(id: string, properties: Values, cause: Error) {
     super(cause instanceof MachinesError ? cause.code : "api", messageForUser(cause), { cause });
     this.name = "InitializationFailed";
     this.id = id;
     this.properties = { ...properties, [CONTEXT]: { ...contextOf(properties), unfinished: true } };
     this.reasons = [this.message];
+    this.movedFrom = cause instanceof PartialStateError ? cause.movedFrom : {};
   }
 }
 
