@@ -17,6 +17,7 @@ import { gateOf, isWaiting } from "./gate.ts";
 import { inputs, outputs, type Template } from "./inputs.ts";
 import {
   fleetMachines,
+  lookAt,
   membersOf,
   phaseOf,
   noConfig,
@@ -187,9 +188,9 @@ export const fleet = defineResource({
   async read({ id, state, ...call }) {
     const { api, run, warn } = call;
     const key = keyOf({ run }, id, undefined, state);
-    const all = await api.machines.list({ appName: id.app });
-    const { machines } = sightOf(all, key);
     if (state?.config === undefined) {
+      const all = await api.machines.list({ appName: id.app });
+      const { machines } = sightOf(all, key);
       refuseUnproven(id.app, id.name, all);
       const first = machines.find((machine) => phaseOf(machine) === "serving");
       if (first === undefined) return undefined;
@@ -205,6 +206,8 @@ export const fleet = defineResource({
         ...(mount === undefined ? {} : { volume: { path: mount.path, sizeGb: mounted?.sizeGb } }),
       };
     }
+    // R8: a list does not prove absence, so those that it lacks are requested.
+    const { machines } = await lookAt(api, key, key.machines);
     if (machines.length === 0 && totalOf(regionsOf(state)) > 0) return undefined;
     await knowVolumes(api, key, state, machines);
     await publishViews(call, key, machines, { isKnown: true, hasVolumes: state.volume !== undefined });

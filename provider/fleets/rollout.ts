@@ -7,16 +7,7 @@ import type { Machine } from "../client/machine.ts";
 import type { Call } from "../core/resource.ts";
 import { discard } from "../machines/create.ts";
 import { wantedOf, type FleetInputs } from "./inputs.ts";
-import {
-  fleetMachines,
-  keyOf,
-  machineView,
-  membersOf,
-  noConfig,
-  type FleetKey,
-  type Found,
-  type Rollout,
-} from "./members.ts";
+import { keyOf, lookAt, machineView, membersOf, noConfig, type FleetKey, type Found, type Rollout } from "./members.ts";
 import { countText, describe, reasonOf, RolloutFailure, showStep, underwayText, Voice } from "./messages.ts";
 import { Best, bringsUp, isReleaseDue, mostAttempts, plan, type Plan, type Step, type Wanted } from "./planner.ts";
 import { Steps, takeAway } from "./steps.ts";
@@ -186,9 +177,12 @@ function warnOfLost({ call, fleet }: Rollout, members: readonly Found[]): void {
 /** Destroys all Machines of a fleet. */
 export async function destroyAll(call: Call, fleet: FleetKey, wanted: Partial<FleetInputs>): Promise<void> {
   const { api } = call;
+  // R8: a list does not prove absence, so the known ones that it lacks are requested; once, because then they are destroyed.
+  let known: ReadonlySet<string> = new Set(fleet.machines);
   for (;;) {
-    const machines = await fleetMachines(api, fleet);
+    const { machines } = await lookAt(api, fleet, known);
     if (machines.length === 0) return;
+    known = new Set();
     const template = { config: wanted.config ?? noConfig };
     const nothing = { before: undefined, committed: undefined, isPromoted: true };
     const rollout = { call, fleet, wanted: wanted as FleetInputs, template, ...nothing };
