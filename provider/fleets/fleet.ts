@@ -96,7 +96,7 @@ export const fleet = defineResource({
     { needs: ["name", "app"], ask: machinesProblem },
     {
       needs: ["volume", "app"],
-      uses: ["name", "regions", "count", "spreadOver", "strategy"],
+      uses: ["name", "regions", "count", "spreadOver", "adopt", "strategy"],
       ask: volumesProblem,
     },
     { needs: ["fallbackRegions"], ask: ({ fallbackRegions }, api) => regionsProblem(api, fallbackRegions) },
@@ -118,6 +118,7 @@ export const fleet = defineResource({
         "regions",
         "count",
         "spreadOver",
+        "adopt",
         "strategy",
         "promoted",
         "minSecretsVersion",

@@ -12,6 +12,7 @@ import { wantedOf, type FleetInputs } from "./inputs.ts";
 import { fleetOf } from "../machines/live.ts";
 import { sameVersion } from "../machines/settings.ts";
 import {
+  configOf,
   isUntagged,
   membersOf,
   noConfig,
@@ -88,6 +89,27 @@ function keyFor(
   return { ...key, machines: new Set([...perhaps, ...untagged].map(({ id }) => id)) };
 }
 
+/**
+ * The Machines of an App, those among them that the update adopts with the tags that it gives them.
+ * @param before the inputs in the state: what an earlier update adopted is the fleet's already
+ */
+function afterAdoption(
+  machines: readonly Machine[],
+  fleet: FleetKey,
+  { adopt = [] }: FleetInputs,
+  before: Partial<FleetInputs>,
+): readonly Machine[] {
+  const adopted = new Set(before.adopt?.map(bareId));
+  const toAdopt = new Set(adopt.map(bareId).filter((id) => !adopted.has(id)));
+  for (const id of adopted) if (adopt.some((one) => bareId(one) === id)) fleet.machines.add(id);
+  return machines.map((machine) => {
+    const { id, region, config } = machine;
+    if (config === undefined || !toAdopt.has(id) || !isUntagged(machine) || region === undefined) return machine;
+    const tags = configOf(fleet, { config: noConfig }, { region, phase: "serving", volumeId: undefined }).metadata;
+    return { ...machine, config: { ...config, metadata: { ...config.metadata, ...tags } } };
+  });
+}
+
 /** The name of a fleet. A program does not know a generated one before the fleet exists. */
 const nameIn = ({ name }: FleetInputs, machines: readonly Machine[], owner: string | undefined): string | undefined =>
   name ?? machines.filter((one) => one.config?.metadata?.[ownerTag] === owner).map(fleetOf)[0];
@@ -109,7 +131,7 @@ async function situationOf(
   if (name === undefined) return undefined;
   const before = run.program.inputsInState(owner) as Partial<FleetInputs>;
   const key = keyFor(app, name, all, run, before);
-  const { machines, taken } = sightOf(all, key);
+  const { machines, taken } = sightOf(afterAdoption(all, key, inputs, before), key);
   // In a program, a list of versions may be given.
   const { minSecretsVersion: version } = inputs;
   const minSecretsVersion = Array.isArray(version) ? (greatestOf(version) as number | undefined) : version;
@@ -211,7 +233,8 @@ export async function previewViews(
   { api, owner, run }: { readonly api: Api; readonly owner: string | undefined; readonly run: PreviewRun },
 ): Promise<readonly ViewStep[]> {
   const { name, config, strategy, volume } = inputs;
-  if (name === undefined || [name, inputs.regions, inputs.count, inputs.spreadOver].some(hasUnknown)) return [];
+  if (name === undefined || [name, inputs.regions, inputs.count, inputs.spreadOver, inputs.adopt].some(hasUnknown))
+    return [];
   // Of a new App only the run knows the name. Then the fleet has nothing yet.
   const isKnown = inputs.app !== undefined && !hasUnknown(inputs.app);
   if (isKnown && !hasUnknown({ config, strategy, volume })) {
