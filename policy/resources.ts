@@ -1623,7 +1623,7 @@ export interface FleetOutputs {
   passDeadline?: string | undefined;
   /** The Machines that serve, by name. */
   machines: FleetMember[];
-  /** `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped. */
+  /** `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped, and in the dynamic binding also after one that was rolled back. */
   rollout: string;
   /** While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 hexadecimal digits. */
   awaited?: string | undefined;
@@ -1633,7 +1633,7 @@ export interface FleetOutputs {
   image?: string | undefined;
   /** Changes by others that the last refresh found; the next update repairs them. */
   drift: string[];
-  /** While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns. */
+  /** While a rollout is not complete, no Machine runs, or most Machines have a configuration that others have set: the last configuration that a rollout brought to all Machines, to which a rollback returns. */
   committed?: MachineConfig | undefined;
   /** Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, stopped and kept Machines, those without traffic yet, and those whose hosts cannot be reached. */
   otherMachines?: string[] | undefined;

@@ -13,7 +13,7 @@ import { fleetOf, liveMachines } from "../machines/live.ts";
 import { differingFields } from "../machines/settings.ts";
 import { regionsProblem, roomWarning } from "../shared/region.ts";
 import { driftOf, mostCommonChange, mustRepair } from "./drift.ts";
-import { gateOf, isWaiting } from "./gate.ts";
+import { committedOf, gateOf, isWaiting } from "./gate.ts";
 import { inputs, outputs, type Template } from "./inputs.ts";
 import {
   fleetMachines,
@@ -232,8 +232,8 @@ export const fleet = defineResource({
     const other = mostCommonChange(found, config, volume !== undefined);
     return {
       ...live,
-      committed: state.committed,
-      ...(other === undefined ? {} : { config: other }),
+      // What others have set is nothing to return to.
+      ...(other === undefined ? { committed: state.committed } : { config: other, committed: committedOf(state) }),
       ...(state.regions === undefined ? {} : { regions: { ...zeros(state.regions), ...countsOf(machines) } }),
       ...(state.count === undefined ? {} : { count: live.machines.length }),
       ...(state.standbys === undefined ? {} : { standbys: standbysOf(machines).length }),

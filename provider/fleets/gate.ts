@@ -12,9 +12,12 @@ export type Past = Partial<FleetInputs> & {
   readonly machines?: readonly unknown[] | undefined;
 };
 
-/** The last configuration that all Machines ran. Without a Machine, a rollout is complete and has run nothing. */
+/**
+ * The last configuration that a rollout has brought to all Machines. Without a Machine, a rollout is complete and has run nothing. In
+ * a state with `committed`, `config` is another one: it did not reach all Machines, or others have set it.
+ */
 export const committedOf = ({ rollout, config, committed, machines = [] }: Past): Config | undefined =>
-  rollout === "complete" && machines.length > 0 ? config : committed;
+  committed ?? (rollout === "complete" && machines.length > 0 ? config : undefined);
 
 /** Whether a rollout waits for its promotion. */
 export const isWaiting = ({ rollout }: Pick<Past, "rollout">): boolean => rollout === "canary" || rollout === "green";

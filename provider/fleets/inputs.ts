@@ -210,7 +210,7 @@ export const outputs = z.object({
   machines: required(z.array(fleetMember), "The Machines that serve, by name."),
   rollout: required(
     z.string(),
-    "`complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.",
+    "`complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped, and in the dynamic binding also after one that was rolled back.",
   ),
   awaited: optional(
     z.string(),
@@ -224,7 +224,7 @@ export const outputs = z.object({
   drift: required(z.array(z.string()), "Changes by others that the last refresh found; the next update repairs them."),
   committed: optional(
     config,
-    "While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.",
+    "While a rollout is not complete, no Machine runs, or most Machines have a configuration that others have set: the last configuration that a rollout brought to all Machines, to which a rollback returns.",
     { secret: true },
   ),
   otherMachines: optional(

@@ -109,7 +109,7 @@ namespace PulumiMachines.Machines
         public Output<string?> Awaited { get; private set; } = null!;
 
         /// <summary>
-        /// While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
+        /// While a rollout is not complete, no Machine runs, or most Machines have a configuration that others have set: the last configuration that a rollout brought to all Machines, to which a rollback returns.
         /// </summary>
         [Output("committed")]
         public Output<Outputs.MachineConfig?> Committed { get; private set; } = null!;
@@ -229,7 +229,7 @@ namespace PulumiMachines.Machines
         public Output<bool> RestartOnce { get; private set; } = null!;
 
         /// <summary>
-        /// `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
+        /// `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped, and in the dynamic binding also after one that was rolled back.
         /// </summary>
         [Output("rollout")]
         public Output<string> Rollout { get; private set; } = null!;

@@ -99,7 +99,7 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly awaited: pulumi.Output<string | undefined>;
     /**
-     * While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
+     * While a rollout is not complete, no Machine runs, or most Machines have a configuration that others have set: the last configuration that a rollout brought to all Machines, to which a rollback returns.
      */
     declare public /*out*/ readonly committed: pulumi.Output<outputs.MachineConfig | undefined>;
     /**
@@ -179,7 +179,7 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public readonly restartOnce: pulumi.Output<boolean>;
     /**
-     * `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
+     * `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped, and in the dynamic binding also after one that was rolled back.
      */
     declare public /*out*/ readonly rollout: pulumi.Output<string>;
     /**

@@ -67,7 +67,7 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly passDeadline: pulumi.Output<string | undefined>;
   /** The Machines that serve, by name. */
   declare readonly machines: pulumi.Output<output.FleetMember[]>;
-  /** `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped. */
+  /** `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped, and in the dynamic binding also after one that was rolled back. */
   declare readonly rollout: pulumi.Output<string>;
   /** While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 hexadecimal digits. */
   declare readonly awaited: pulumi.Output<string | undefined>;
@@ -77,7 +77,7 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly image: pulumi.Output<string | undefined>;
   /** Changes by others that the last refresh found; the next update repairs them. */
   declare readonly drift: pulumi.Output<string[]>;
-  /** While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns. */
+  /** While a rollout is not complete, no Machine runs, or most Machines have a configuration that others have set: the last configuration that a rollout brought to all Machines, to which a rollback returns. */
   declare readonly committed: pulumi.Output<output.MachineConfig | undefined>;
   /** Ids of the fleet's Machines that do not serve, `app/machineId`: standbys, stopped and kept Machines, those without traffic yet, and those whose hosts cannot be reached. */
   declare readonly otherMachines: pulumi.Output<string[] | undefined>;

@@ -1,5 +1,6 @@
 // The gates of rollouts, what a rollback returns to, and rollouts that another client holds up (F55).
 import { describe, expect, test } from "vitest";
+import { refresh } from "../support/modelEngine.ts";
 import { withSimulation } from "../support/simulation.ts";
 import { named, Shop } from "./shop.ts";
 
@@ -110,6 +111,36 @@ describe("F55: a rollback", () => {
       const { errors } = await shop.up(shop.fleet("2", never));
       expect(errors).toEqual([expect.stringMatching(/the rollout of Fleet shop\/web stopped/)]);
       expect(Object.keys(shop.tags())).toEqual(["2"]);
+    });
+  });
+
+  test("a rollback does not return to what others have set on most Machines", async () => {
+    await withSimulation("by hand", async (simulation) => {
+      const shop = new Shop(simulation, { onFailure: "rollback" });
+      await shop.succeed(shop.fleet("1"));
+      await simulation.wait(30_000);
+      for (const { id } of shop.machines().slice(0, 2)) {
+        const path = `/v1/apps/shop/machines/${id}`;
+        const { config } = await shop.send<{ config: object }>("GET", path);
+        await shop.send("POST", path, { config: { ...config, image: "registry.example.com/shop:byhand" } });
+      }
+      await simulation.wait(30_000);
+      // The second refresh sees the change in the state already.
+      for (const _ of [1, 2]) {
+        const process = simulation.start();
+        await process.run(() => refresh(shop.stack, process));
+        expect(shop.state).toMatchObject({
+          rollout: "complete",
+          config: { image: "registry.example.com/shop:byhand" },
+          committed: { image: "registry.example.com/shop:1" },
+        });
+      }
+      const { errors } = await shop.up(shop.fleet("2", never));
+      expect(errors).toEqual([expect.stringContaining("was rolled back")]);
+      expect(shop.tags()).toEqual({ "1": 3 });
+      expect(shop.state).toMatchObject({ rollout: "complete", config: { image: "registry.example.com/shop:1" } });
+      await shop.succeed(shop.fleet("3"));
+      expect([shop.tags(), shop.state["committed"]]).toEqual([{ "3": 3 }, undefined]);
     });
   });
 

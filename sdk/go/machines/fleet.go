@@ -95,7 +95,7 @@ type Fleet struct {
 	App pulumi.StringOutput `pulumi:"app"`
 	// While new Machines have no traffic yet: the digest of the image that they run, `sha256:` and 64 hexadecimal digits.
 	Awaited pulumi.StringPtrOutput `pulumi:"awaited"`
-	// While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
+	// While a rollout is not complete, no Machine runs, or most Machines have a configuration that others have set: the last configuration that a rollout brought to all Machines, to which a rollback returns.
 	Committed MachineConfigPtrOutput `pulumi:"committed"`
 	// Configuration of every Machine, with the fields of a Machine's `config` except `mounts`, which `volume` sets. Changing it begins a rollout by `strategy`.
 	Config MachineConfigOutput `pulumi:"config"`
@@ -135,7 +135,7 @@ type Fleet struct {
 	ReleaseCommand pulumi.StringArrayOutput `pulumi:"releaseCommand"`
 	// Whether a Machine that runs but does not pass its checks in time is restarted once before the rollout fails. The restarted Machine has the same time again. Default: `false`.
 	RestartOnce pulumi.BoolOutput `pulumi:"restartOnce"`
-	// `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
+	// `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped, and in the dynamic binding also after one that was rolled back.
 	Rollout pulumi.StringOutput `pulumi:"rollout"`
 	// Regions that `count` is spread over; the first ones get one Machine more.
 	SpreadOver pulumi.StringArrayOutput `pulumi:"spreadOver"`
@@ -421,7 +421,7 @@ func (o FleetOutput) Awaited() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringPtrOutput { return v.Awaited }).(pulumi.StringPtrOutput)
 }
 
-// While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
+// While a rollout is not complete, no Machine runs, or most Machines have a configuration that others have set: the last configuration that a rollout brought to all Machines, to which a rollback returns.
 func (o FleetOutput) Committed() MachineConfigPtrOutput {
 	return o.ApplyT(func(v *Fleet) MachineConfigPtrOutput { return v.Committed }).(MachineConfigPtrOutput)
 }
@@ -521,7 +521,7 @@ func (o FleetOutput) RestartOnce() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.BoolOutput { return v.RestartOnce }).(pulumi.BoolOutput)
 }
 
-// `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
+// `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped, and in the dynamic binding also after one that was rolled back.
 func (o FleetOutput) Rollout() pulumi.StringOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringOutput { return v.Rollout }).(pulumi.StringOutput)
 }

@@ -711,7 +711,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def committed(self) -> pulumi.Output[Optional['outputs.MachineConfig']]:
         """
-        While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
+        While a rollout is not complete, no Machine runs, or most Machines have a configuration that others have set: the last configuration that a rollout brought to all Machines, to which a rollback returns.
         """
         return pulumi.get(self, "committed")
 
@@ -871,7 +871,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter
     def rollout(self) -> pulumi.Output[_builtins.str]:
         """
-        `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
+        `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped, and in the dynamic binding also after one that was rolled back.
         """
         return pulumi.get(self, "rollout")
 

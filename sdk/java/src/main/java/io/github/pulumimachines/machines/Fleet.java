@@ -143,14 +143,14 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.awaited);
     }
     /**
-     * While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
+     * While a rollout is not complete, no Machine runs, or most Machines have a configuration that others have set: the last configuration that a rollout brought to all Machines, to which a rollback returns.
      * 
      */
     @Export(name="committed", refs={MachineConfig.class}, tree="[0]")
     private Output</* @Nullable */ MachineConfig> committed;
 
     /**
-     * @return While a rollout is not complete, or no Machine runs: the last configuration that all Machines ran, to which a rollback returns.
+     * @return While a rollout is not complete, no Machine runs, or most Machines have a configuration that others have set: the last configuration that a rollout brought to all Machines, to which a rollback returns.
      * 
      */
     public Output<Optional<MachineConfig>> committed() {
@@ -423,14 +423,14 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return this.restartOnce;
     }
     /**
-     * `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
+     * `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped, and in the dynamic binding also after one that was rolled back.
      * 
      */
     @Export(name="rollout", refs={String.class}, tree="[0]")
     private Output<String> rollout;
 
     /**
-     * @return `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped.
+     * @return `complete`; `canary` or `green` while canaries, or new Machines without traffic, wait for `promoted`; `failed` after a rollout that stopped, and in the dynamic binding also after one that was rolled back.
      * 
      */
     public Output<String> rollout() {
