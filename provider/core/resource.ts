@@ -65,6 +65,11 @@ export interface Context {
    * be deleted.
    */
   readonly discard?: boolean;
+  /**
+   * True after a refresh in the dynamic binding that left the engine the inputs from before an update that failed. In states alone,
+   * until the next update.
+   */
+  readonly inputsKept?: boolean;
   /** Random identifier of the state of a resource, because stacks of two backends may have the same names. Only in states. */
   readonly stack?: string;
   /**

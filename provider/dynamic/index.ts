@@ -132,7 +132,9 @@ export function provider(type: string): dynamic.ResourceProvider {
         if (changes.length === 0) return { changes: isOfPlugin || found.mustRewrite };
         // The engine cannot see that something else than an input differs, such as a Machine of a fleet.
         const isInput = changes.some(({ path }) => resource.inputFields[String(path[0])] !== undefined);
-        return { ...(isInput ? {} : { changes: true }), replaces: [], deleteBeforeReplace };
+        // Nor can it compare with the inputs of an update that failed, once they were read.
+        const isSeen = isInput && contextOf(olds).inputsKept !== true;
+        return { ...(isSeen ? {} : { changes: true }), replaces: [], deleteBeforeReplace };
       }),
     create: (inputs: Values) =>
       quietly("", [inputs], async (caller) => {
@@ -152,6 +154,10 @@ export function provider(type: string): dynamic.ResourceProvider {
         if (!found && !state) throw verbs.notFound(resource, id);
         if (!found) return {};
         note(found.state);
+        // After an update that failed, the engine has the inputs from before. It would mark those of the failed update by these, so that
+        // their new secrets would be in plain text.
+        const context = contextOf(found.state);
+        if (context.unfinished) return { id, props: { ...found.state, [CONTEXT]: { ...context, inputsKept: true } } };
         return { id, props: found.state, inputs: found.inputs };
       }),
     update: (id, olds: Values, news: Values) =>

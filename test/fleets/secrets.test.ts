@@ -1,6 +1,7 @@
 // A rollback writes no secret of an earlier program into the state in plain text (F33).
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { provider } from "../../provider/dynamic/index.ts";
 import type { Values } from "../../provider/core/resource.ts";
 import { InitializationFailed } from "../../provider/core/verbs/index.ts";
 import { makeApp } from "../support/around.ts";
@@ -66,7 +67,17 @@ test("the dynamic binding, which cannot mark it as secret, stores no removed sec
   expect(failed.properties).toMatchObject({ rollout: "failed", committed: first("canary"), config: next["config"] });
   expect(JSON.stringify({ ...failed.properties, committed: undefined })).not.toMatch(canary);
   const found = await fleet.read(id, failed.properties);
-  expect(JSON.stringify([{ ...found?.state, committed: undefined }, found?.inputs])).not.toMatch(canary);
+  expect(JSON.stringify({ ...found?.state, committed: undefined })).not.toMatch(canary);
+  // The engine keeps the inputs of the last successful update, and would mark others by these.
+  expect(found?.inputs).toBeUndefined();
+  // So it finds no difference from the program before, and is told of one.
+  const host = provider("Fleet");
+  const settings: Readonly<Record<string, string>> = { endpoint: service.url, token: service.token };
+  const get = (key: string) => settings[key.replace("machines:", "")];
+  void host.configure?.({ config: { get, require: (key) => get(key) ?? "" } });
+  expect(await host.diff?.(id, found?.state ?? {}, await wanted(first("canary")))).toMatchObject({
+    changes: true,
+  });
   // The way back is open: the Machine has this configuration already.
   const requests = service.requests.length;
   const back = await fleet.update(id, found?.state ?? {}, await wanted(first("canary")));

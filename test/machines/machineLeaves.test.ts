@@ -148,7 +148,7 @@ describe("every leaf of a Machine's configuration", () => {
     // As in a new run: this run would not list again at once.
     const later = bind("Machine", service, { requestTimeoutSeconds: String(100 + ++runs) });
     const found = await later.read(id, after);
-    means(found?.inputs["config"], first, "a change outside is seen by a refresh");
+    means(found?.inputs?.["config"], first, "a change outside is seen by a refresh");
     expect(await later.diff(id, found?.state ?? {}, next), name).toBe("update");
     await send(service, "DELETE", `${at}?force=true`);
   }

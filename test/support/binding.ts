@@ -67,7 +67,10 @@ export function bind(
       const found = (await read?.(id, json(state))) ?? missing();
       return found.id === undefined
         ? undefined
-        : { state: json(found.props as Values), inputs: json(found.inputs as Values) };
+        : {
+            state: json(found.props as Values),
+            ...(found.inputs === undefined ? {} : { inputs: json(found.inputs as Values) }),
+          };
     },
     async update(id, state, inputs) {
       return json((((await update?.(id, json(state), json(inputs))) ?? missing()).outs ?? {}) as Values);

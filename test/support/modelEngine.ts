@@ -117,7 +117,17 @@ export async function importResource(
     if (!found) throw new NotFound(`resource ${id} does not exist`);
     // Only the plugin imports, and the engine tells it the resource in every call, also where the state does not.
     const state = { ...found.state, [CONTEXT]: { ...contextOf(found.state), owner: ownerOf(type, name) } };
-    stack.resources.push({ type, name, id, ...found, state, needs, failed: [], configuration: host.configuration });
+    stack.resources.push({
+      type,
+      name,
+      id,
+      inputs: {},
+      ...found,
+      state,
+      needs,
+      failed: [],
+      configuration: host.configuration,
+    });
   });
   return run.report;
 }

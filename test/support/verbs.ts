@@ -14,7 +14,8 @@ export interface Verbs {
     inputs: Values,
   ): Promise<{ readonly names: readonly string[]; readonly deleteBeforeReplace: boolean }>;
   create(inputs: Values): Promise<{ id: string; state: Values }>;
-  read(id: string, state: Values): Promise<{ state: Values; inputs: Values } | undefined>;
+  /** Without inputs, the engine keeps those of the last successful update. */
+  read(id: string, state: Values): Promise<{ state: Values; inputs?: Values } | undefined>;
   update(id: string, state: Values, inputs: Values): Promise<Values>;
   delete(id: string, state: Values): Promise<void>;
   /**

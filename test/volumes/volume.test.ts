@@ -235,7 +235,7 @@ describe("Volume", () => {
   test("importing a fork whose program names its source is refused, with the advice to omit the source", async () => {
     const source = await make({});
     const { id, inputs } = await make({ sourceVolumeId: source.id });
-    const imported = (await volume.read(id, {})) ?? { state: {}, inputs: {} };
+    const imported = { state: {}, inputs: {}, ...(await volume.read(id, {})) };
     const said = await volume.check(imported.inputs, inputs);
     await expect(volume.diff(id, imported.state, said.inputs)).rejects.toThrow(
       /^sourceVolumeId: .*leave it out if the volume was created from it: its source cannot be read/,
