@@ -28,7 +28,7 @@ export async function installPackages(packages, env) {
       );
       return code === 0 ? undefined : `${packages[0]} could not be installed:\n${tail(output, 5)}`;
     } finally {
-      if (isOurs) fs.rmSync(policy);
+      if (isOurs) fs.rmSync(policy, { force: true });
     }
   });
 }
