@@ -374,7 +374,8 @@ describe("a log in two servers with synchronous replication", () => {
   afterAll(() => pair.remove());
   beforeEach(async () => {
     await pair.query(`DROP SCHEMA IF EXISTS ${logSchema} CASCADE`);
-    log = await openPostgresLog(`postgres://postgres@127.0.0.1:${pair.port}/postgres`, hang);
+    // Some requests get no answer.
+    log = await openPostgresLog(`postgres://postgres@127.0.0.1:${pair.port}/postgres`, 10_000);
     return () => log.close();
   });
 
