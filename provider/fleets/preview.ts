@@ -90,8 +90,9 @@ function keyFor(
 }
 
 /**
- * The Machines of an App, those among them that the update adopts with the tags that it gives them.
- * @param before the inputs in the state: what an earlier update adopted is the fleet's already
+ * The Machines of an App, those among them that the update adopts with the tags that it gives them. Those that an earlier update adopted
+ * are noted in the fleet.
+ * @param before the inputs in the state
  */
 function afterAdoption(
   machines: readonly Machine[],
@@ -100,8 +101,8 @@ function afterAdoption(
   before: Partial<FleetInputs>,
 ): readonly Machine[] {
   const adopted = new Set(before.adopt?.map(bareId));
-  const toAdopt = new Set(adopt.map(bareId).filter((id) => !adopted.has(id)));
-  for (const id of adopted) if (adopt.some((one) => bareId(one) === id)) fleet.machines.add(id);
+  const toAdopt = new Set<string>();
+  for (const id of adopt.map(bareId)) (adopted.has(id) ? fleet.machines : toAdopt).add(id);
   return machines.map((machine) => {
     const { id, region, config } = machine;
     if (config === undefined || !toAdopt.has(id) || !isUntagged(machine) || region === undefined) return machine;

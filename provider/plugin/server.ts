@@ -113,9 +113,8 @@ function endWithTheEngine(provider: Provider, { server, tracing }: Serving, hasE
     void provider.cancel(undefined);
     // The work ends first, which continues even without a listener; then its answers, which are still being sent.
     exitAfterWork(0, async () => {
-      await (
-        await tracing
-      )();
+      const stopTracing = await tracing;
+      await stopTracing();
       await new Promise<unknown>((resolve) => server.tryShutdown(resolve));
     });
   };

@@ -43,8 +43,11 @@ function newestShared(store: Pick<Store, "all">, folder: string): string | undef
     "SELECT hash, created_at FROM tokens WHERE name = ? AND expires_at IS NULL ORDER BY created_at DESC",
     firstName,
   );
-  const found = rows.find(({ hash, created_at }) => hashOf(tokenFrom(key, created_at)) === hash);
-  return found && tokenFrom(key, found.created_at);
+  for (const { hash, created_at } of rows) {
+    const token = tokenFrom(key, created_at);
+    if (hashOf(token) === hash) return token;
+  }
+  return undefined;
 }
 
 /** The first token now: that of the file, unless another member has replaced it. */

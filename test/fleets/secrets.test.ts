@@ -70,7 +70,7 @@ test("the dynamic binding, which cannot mark it as secret, stores no removed sec
   expect(JSON.stringify({ ...found?.state, committed: undefined })).not.toMatch(canary);
   // The engine keeps the inputs of the last successful update, and would mark others by these.
   expect(found?.inputs).toBeUndefined();
-  // So it finds no difference from the program before, and is told of one.
+  // So it finds no difference from the previous program, and the diff has to report one.
   const host = provider("Fleet");
   const settings: Readonly<Record<string, string>> = { endpoint: service.url, token: service.token };
   const get = (key: string) => settings[key.replace("machines:", "")];

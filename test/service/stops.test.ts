@@ -70,7 +70,7 @@ test.each([
     const third = await run();
     await expect.poll(() => third.state(id)).toBe(next);
     expect([process?.state, process?.signals]).toEqual(["ended", ["SIGTERM", "SIGKILL"]]);
-    // The next stop begins anew.
+    // The next stop starts from the beginning.
     expect(third.stop(id)).toBeUndefined();
   },
 );

@@ -31,7 +31,7 @@ async function leaderAndDraft() {
     addTrust(leader, "trust", { ...trust, slug: "personal", role: "deploy", apps: ["a1"] }, 1);
     addToken(leader, "of-app", { slug: "personal", apps: ["a1"], expiresAt: null }, 1);
     addToken(leader, "of-trust", { slug: "personal", apps: ["a1"], trust: "trust", expiresAt: null }, 1);
-    addToken(leader, "of-nobody", { slug: "personal", expiresAt: null }, 1);
+    addToken(leader, "of-organization", { slug: "personal", expiresAt: null }, 1);
   });
   copyStore(leader.db, join(folder, "draft.db"));
   const fits: boolean[] = [];
@@ -63,14 +63,14 @@ test("a trust that has given a token is removed, and so is the token", async () 
 test("a token that was used since the command began is revoked", async () => {
   const { leader, draft, fits, rows } = await leaderAndDraft();
   await leader.write(() => leader.run("UPDATE tokens SET used_at = 5"));
-  await draft.write(() => revokeTokens(draft, idOf("of-nobody")));
+  await draft.write(() => revokeTokens(draft, idOf("of-organization")));
   expect([fits, rows("tokens")]).toEqual([[true], 2]);
 });
 
-test("a deletion of what another command has deleted, and a row of an App that is gone, do not fit", async () => {
+test("changes do not fit if another command has deleted the token, or if the App of a new token was deleted", async () => {
   const { leader, draft, fits, rows } = await leaderAndDraft();
-  await leader.write(() => revokeTokens(leader, idOf("of-nobody")));
-  await draft.write(() => revokeTokens(draft, idOf("of-nobody")));
+  await leader.write(() => revokeTokens(leader, idOf("of-organization")));
+  await draft.write(() => revokeTokens(draft, idOf("of-organization")));
   await leader.write(() => leader.run("DELETE FROM apps"));
   await draft.write(() => addToken(draft, "late", { slug: "personal", apps: ["a1"], expiresAt: null }, 2));
   expect([fits, rows("tokens")]).toEqual([[false, false], 0]);
