@@ -1639,6 +1639,8 @@ export interface FleetOutputs {
   otherMachines?: string[] | undefined;
   /** Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier. */
   volumes?: string[] | undefined;
+  /** Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`. */
+  keptVolumes?: string[] | undefined;
 }
 
 /** What a program declares of a IpAssignment, with the defaults filled in. */

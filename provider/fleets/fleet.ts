@@ -44,6 +44,7 @@ const ofRollouts = {
   gatePassed: "any",
   otherMachines: "any",
   volumes: "any",
+  keptVolumes: "any",
 } as const;
 
 export const fleet = defineResource({
@@ -212,11 +213,13 @@ export const fleet = defineResource({
     if (machines.length === 0 && totalOf(regionsOf(state)) > 0) return undefined;
     await knowVolumes(api, key, state, machines);
     await publishViews(call, key, machines, { isKnown: true, hasVolumes: state.volume !== undefined });
-    const live = toLive(key, state.volume !== undefined, machines);
+    const found = toLive(key, state.volume !== undefined, machines);
+    // A state of an earlier version gets it with the next update, so that a refresh shows no difference.
+    const live = state.keptVolumes === undefined ? { ...found, keptVolumes: undefined } : found;
     const { config } = state;
     const { minSecretsVersion, volume, memoryLimitMb } = state;
     const template: Template = { config, minSecretsVersion, volume, memoryLimitMb };
-    const found = membersOf(machines, key, template, undefined, api.clock.now());
+    const members = membersOf(machines, key, template, undefined, api.clock.now());
     // During a rollout that has stopped or waits, the differences are its own.
     if (state.rollout !== "complete")
       return {
@@ -224,12 +227,12 @@ export const fleet = defineResource({
         ...(state.gatePassed === undefined ? {} : { gatePassed: state.gatePassed }),
       };
     const situation = { wanted: state, fleet: key, template, machines, members: servingIds(machines) };
-    const drift = driftOf(found, planStandbys(situation), state, config);
+    const drift = driftOf(members, planStandbys(situation), state, config);
     if (drift.length > 0)
       warn(
         `Fleet ${id.app}/${id.name} was changed outside of this program: ${drift.join("; ")}. pulumi up repairs it.`,
       );
-    const other = mostCommonChange(found, config, volume !== undefined);
+    const other = mostCommonChange(members, config, volume !== undefined);
     return {
       ...live,
       // What others have set is nothing to return to.

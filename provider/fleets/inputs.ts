@@ -235,6 +235,10 @@ export const outputs = z.object({
     z.array(z.string()),
     "Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier.",
   ),
+  keptVolumes: optional(
+    z.array(z.string()),
+    "Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.",
+  ),
 });
 
 const amountOf = (text: string, total: number, round: (value: number) => number): number => {

@@ -49,6 +49,8 @@ export interface FleetKey {
   readonly stacks: readonly string[];
   /** Ids of the volumes that it made or adopted, as far as they are known. */
   readonly volumes: Set<string>;
+  /** Ids of those that were kept when their Machines left the fleet. */
+  readonly kept: Set<string>;
 }
 
 /** A rollout to carry out. */

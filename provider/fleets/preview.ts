@@ -83,7 +83,10 @@ function keyFor(
   before: Partial<FleetInputs>,
 ): FleetKey {
   const [stack = ""] = run.stateIds.all;
-  const key = { app, name, owner: undefined, stack, stacks: run.stateIds.all, volumes: new Set<string>() };
+  const key = {
+    ...{ app, name, owner: undefined, stack, stacks: run.stateIds.all },
+    ...{ volumes: new Set<string>(), kept: new Set<string>() },
+  };
   const perhaps = unproven(machines, { name, machines: new Set() });
   const untagged = untaggedOf(name, machines, before, (one) => run.program.isInState(one.config?.metadata?.[ownerTag]));
   return { ...key, machines: new Set([...perhaps, ...untagged].map(({ id }) => id)) };

@@ -7,7 +7,16 @@ import type { Call } from "../core/resource.ts";
 import { MachinesError } from "../client/errors.ts";
 import type { Config } from "../machines/settings.ts";
 import { committedOf, gateOf, type Past } from "./gate.ts";
-import { adopt, fleetMachines, membersOf, phaseOf, tagKnown, type FleetKey, type Rollout } from "./members.ts";
+import {
+  adopt,
+  fleetMachines,
+  membersOf,
+  phaseOf,
+  tagKnown,
+  volumeOf,
+  type FleetKey,
+  type Rollout,
+} from "./members.ts";
 import { notRolledBack, rolledBack, RolloutFailure, waitingText } from "./messages.ts";
 import { Report } from "./report.ts";
 import { rollOut } from "./rollout.ts";
@@ -20,6 +29,7 @@ type State = Omit<Past, "machines"> & {
   readonly otherMachines?: readonly string[] | undefined;
   readonly adopt?: readonly string[] | undefined;
   readonly volumes?: readonly string[] | undefined;
+  readonly keptVolumes?: readonly string[] | undefined;
 };
 
 /** The ids of the Machines that a state has. */
@@ -33,13 +43,15 @@ export function keyOf(
   owner: string | undefined,
   state: State = {},
 ): FleetKey {
-  const { volumes = [] } = state;
+  // A state of an earlier version does not say which volumes were kept, so that none of them is deleted.
+  const { volumes = [], keptVolumes = volumes } = state;
   return {
     ...{ app: id.app, name: id.name, owner },
     stack: call.run.stateIds.own,
     stacks: call.run.stateIds.all,
     machines: machinesOf(state),
     volumes: new Set(volumes.map(bareId)),
+    kept: new Set(keptVolumes.map(bareId)),
   };
 }
 
@@ -58,10 +70,12 @@ const byName = (a: { readonly name: string }, b: { readonly name: string }): num
   a.name.localeCompare(b.name, "en", { numeric: true });
 
 /** The outputs of a fleet. */
-export function toLive({ app, name, volumes }: FleetKey, hasVolumes: boolean, machines: readonly Machine[]) {
+export function toLive({ app, name, volumes, kept }: FleetKey, hasVolumes: boolean, machines: readonly Machine[]) {
   const serving = machines.filter((machine) => phaseOf(machine) === "serving");
   const others = machines.filter((machine) => !serving.includes(machine)).map(({ id }) => `${app}/${id}`);
   const [first] = serving;
+  const mounted = new Set(machines.map(volumeOf));
+  const keptNow = [...kept].filter((id) => !mounted.has(id));
   const { registry, repository, tag, digest } = first?.imageRef ?? {};
   return {
     app,
@@ -75,6 +89,7 @@ export function toLive({ app, name, volumes }: FleetKey, hasVolumes: boolean, ma
     awaited: machines.find((machine) => phaseOf(machine) === "green")?.imageRef?.digest,
     otherMachines: others.length === 0 ? undefined : others.sort(),
     volumes: hasVolumes ? [...volumes].map((id) => `${app}/${id}`).sort() : undefined,
+    keptVolumes: hasVolumes ? keptNow.map((id) => `${app}/${id}`).sort() : undefined,
     image:
       repository === undefined
         ? undefined
@@ -141,10 +156,11 @@ export async function roll(rollout: Omit<Rollout, "committed" | "isPromoted" | "
   return result(isChanged ? await fleetMachines(call.api, fleet) : machines);
 }
 
-const lastKnown = ({ machines, otherMachines, volumes }: State = {}) => ({
+const lastKnown = ({ machines, otherMachines, volumes, keptVolumes }: State = {}) => ({
   ...(machines === undefined ? {} : { machines }),
   otherMachines,
   volumes,
+  keptVolumes,
 });
 
 export const servingIds = (machines: readonly Machine[]): string[] =>

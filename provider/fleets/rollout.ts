@@ -1,18 +1,29 @@
 // Carries out the planner's steps, one after the other or side by side, until the fleet is as wanted. After every step it
 // looks at the service and plans again, so that an interrupted rollout is resumed in the same way.
-import { MachinesError } from "../client/errors.ts";
+import { MachinesError, messageOf } from "../client/errors.ts";
 import { fewAtATime } from "../client/fewAtATime.ts";
 import { lastEvent } from "../client/events.ts";
+import type { Volume } from "../client/listCache.ts";
 import type { Machine } from "../client/machine.ts";
 import type { Call } from "../core/resource.ts";
 import { discard } from "../machines/create.ts";
 import { wantedOf, type FleetInputs } from "./inputs.ts";
-import { keyOf, lookAt, machineView, membersOf, noConfig, type FleetKey, type Found, type Rollout } from "./members.ts";
+import {
+  keyOf,
+  lookAt,
+  machineView,
+  membersOf,
+  noConfig,
+  volumeOf,
+  type FleetKey,
+  type Found,
+  type Rollout,
+} from "./members.ts";
 import { countText, describe, reasonOf, RolloutFailure, showStep, underwayText, Voice } from "./messages.ts";
 import { Best, bringsUp, isReleaseDue, mostAttempts, plan, type Plan, type Step, type Wanted } from "./planner.ts";
 import { Steps, takeAway } from "./steps.ts";
 import { Observed } from "./observed.ts";
-import { adoptVolumes, growVolumes, machinesOf, volumesIn } from "./volumes.ts";
+import { adoptVolumes, growVolumes, leaveUnmounted, machinesOf, volumesIn } from "./volumes.ts";
 
 /** How a rollout ended. */
 export interface Outcome {
@@ -38,7 +49,23 @@ export async function rollOut(rollout: Rollout, begins: () => void): Promise<Out
   const volumes = template.volume ? await volumesIn(call.api, fleet.app) : [];
   if (template.volume) adoptVolumes(fleet, template.volume);
   if (template.volume && before) await growVolumes(call, fleet, volumes, template.volume);
-  return new Course(rollout, machinesOf(volumes), begins).run();
+  const outcome = await new Course(rollout, machinesOf(volumes), begins).run();
+  if (template.volume && outcome.state === "complete") await leaveRest(rollout, volumes, outcome.machines);
+  return outcome;
+}
+
+/** Deletes or reports the volumes that an interrupted run left. The fleet is as wanted, so a failure is a warning. */
+async function leaveRest(rollout: Rollout, all: readonly Volume[], machines: readonly Machine[]): Promise<void> {
+  const { call, fleet, wanted, before } = rollout;
+  const mounted = new Set(machines.map(volumeOf));
+  const volumes = all.filter(({ id }) => !mounted.has(id) && !fleet.kept.has(id));
+  // A new fleet may have the name of one that was deleted, whose volumes were kept.
+  const deleteVolumes = wanted.deleteVolumes && before !== undefined;
+  await leaveUnmounted(call, fleet, volumes, deleteVolumes).catch((error: unknown) =>
+    call.warn(
+      `Fleet ${fleet.app}/${fleet.name}: volumes that an interrupted run left were not deleted: ${messageOf(error)}`,
+    ),
+  );
 }
 
 /** One rollout while it is carried out. */
@@ -179,9 +206,10 @@ export async function destroyAll(call: Call, fleet: FleetKey, wanted: Partial<Fl
   const { api } = call;
   // R8: a list does not prove absence, so the known ones that it lacks are requested; once, because then they are destroyed.
   let known: ReadonlySet<string> = new Set(fleet.machines);
+  const keptBefore = new Set(fleet.kept);
   for (;;) {
     const { machines } = await lookAt(api, fleet, known);
-    if (machines.length === 0) return;
+    if (machines.length === 0) break;
     known = new Set();
     const template = { config: wanted.config ?? noConfig };
     const nothing = { before: undefined, committed: undefined, isPromoted: true };
@@ -196,4 +224,8 @@ export async function destroyAll(call: Call, fleet: FleetKey, wanted: Partial<Fl
       call.views?.status(machineView(fleet, machine.name ?? machine.id), "destroyed");
     });
   }
+  if (wanted.volume === undefined) return;
+  const volumes = await volumesIn(api, fleet.app);
+  const unreported = volumes.filter(({ id }) => keptBefore.has(id) || !fleet.kept.has(id));
+  await leaveUnmounted(call, fleet, unreported, wanted.deleteVolumes ?? false);
 }

@@ -35,7 +35,7 @@ import type { Voice } from "./messages.ts";
 import { bringsUp, type Step } from "./planner.ts";
 import { runRelease } from "./release.ts";
 import { lookEvery } from "./observed.ts";
-import { copyFor, leaveVolume, volumeFor } from "./volumes.ts";
+import { copyFor, discardVolume, leaveVolume, volumeFor, type VolumeOfNew } from "./volumes.ts";
 
 /** The Machines that a step has changed, by id; undefined for those that are gone. */
 type Result = readonly (readonly [id: string, machine: Machine | undefined])[];
@@ -180,7 +180,7 @@ async function volumeOfNew(
   { call, fleet, template: { volume } }: Rollout,
   { name, region, copyOf: of }: Create,
   members: readonly Found[],
-): Promise<string | undefined> {
+): Promise<VolumeOfNew | undefined> {
   const original = members.find((member) => member.name === of)?.machine;
   const source = original && volumeOf(original);
   if (volume === undefined) return undefined;
@@ -198,20 +198,24 @@ async function move(
   const { api, progress } = call;
   const key = keyOf(rollout, member.machine);
   const source = volumeOf(member.machine);
-  const volumeId = await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
+  const volume = await withLease(api, key, { description: "rollout by pulumi", progress }, async (lease) => {
     const live = await getFresh(api, key, { fresh: true });
     const isBegun = live.config?.metadata?.[moveTag] === to;
     await drain(rollout, live, lease);
     await stopAndTag(rollout, live, lease, { [moveTag]: to });
-    return source && template.volume && copyFor(call, fleet, to, region, { source, isBegun, wanted: template.volume });
+    if (source === undefined || template.volume === undefined) return undefined;
+    const { id } = await copyFor(call, fleet, to, region, { source, isBegun, wanted: template.volume });
+    // The next update continues with the same copy if the new Machine fails.
+    return { id, isNew: false };
   });
-  const machine = await create(rollout, { kind: "create", name: to, region, isGreen: false }, volumeId);
+  const machine = await create(rollout, { kind: "create", name: to, region, isGreen: false }, volume);
   await takeAway(rollout, "destroy", member);
   return machine;
 }
 
-async function create(rollout: Rollout, step: Create, volumeId: string | undefined): Promise<Machine> {
+async function create(rollout: Rollout, step: Create, volume: VolumeOfNew | undefined): Promise<Machine> {
   const { call, fleet, template, wanted } = rollout;
+  const volumeId = volume?.id;
   const phase = step.isGreen ? "green" : "serving";
   const config = configOf(fleet, template, { region: step.region, phase, volumeId, copyOf: step.copyOf });
   const body = {
@@ -222,7 +226,15 @@ async function create(rollout: Rollout, step: Create, volumeId: string | undefin
     minSecretsVersion: template.minSecretsVersion,
   };
   const { fallbackRegions } = wanted;
-  const made = await createOnce(call, undefined, fleet.app, body, { config, fallbackRegions });
+  let isRefused = false;
+  const refused = () => (isRefused = true);
+  const made = await createOnce(call, undefined, fleet.app, body, { config, fallbackRegions, refused }).catch(
+    async (error: unknown) => {
+      if (isRefused && volume?.isNew) await discardVolume(call, fleet, step.name, volume.id);
+      throw error;
+    },
+  );
+  if (volumeId !== undefined) fleet.volumes.add(volumeId);
   const key = keyOf(rollout, made);
   const expected = { config, ...patienceOf(wanted) };
   const machine = await untilReady(call, key, expected, { version: versionOf(made), fresh: true });

@@ -1,10 +1,11 @@
 // The volumes of a fleet's Machines. Volumes have no metadata, so the name of each ends with a mark that only the fleet's state
 // can make. The mark, or the id in the state, shows that the fleet made a volume; a name alone proves nothing (R18). An
-// interrupted run finds its volume by the mark and creates none twice, also on another computer.
+// interrupted run finds its volume by the mark and creates none twice, also on another computer. Copies have a mark of their own:
+// one that no Machine has mounted is as old as the attempt that made it, so that it must not become the volume of a later Machine.
 import { createHash } from "node:crypto";
 import { bareId } from "../../api/names.ts";
 import type { Api } from "../client/api.ts";
-import { MachinesError } from "../client/errors.ts";
+import { MachinesError, messageOf } from "../client/errors.ts";
 import { orUndefined } from "../client/existence.ts";
 import type { Volume } from "../client/listCache.ts";
 import { retryWhilePreconditionFails } from "../client/poll.ts";
@@ -14,6 +15,7 @@ import type { Call } from "../core/resource.ts";
 import { begin, bringToSize } from "../volumes/steps.ts";
 import type { FleetInputs } from "./inputs.ts";
 import { fleetMachines, volumeOf, type FleetKey } from "./members.ts";
+import { memberName } from "./planner.ts";
 
 type Wanted = NonNullable<FleetInputs["volume"]>;
 
@@ -25,23 +27,27 @@ const [shortestMark, longestMark] = [4, 8];
 /** The name of a Machine in the name of its volume, which has no hyphens. */
 const baseNameOf = (machine: string): string => machine.replaceAll("-", "_");
 
-const markedName = (app: string, machine: string, stack: string): string => {
+/** The name of a volume with its mark; undefined if the Machine's name leaves no room for one. */
+function markedName(app: string, machine: string, stack: string, isCopy: boolean): string | undefined {
   const base = baseNameOf(machine);
   const length = Math.min(longestMark, longestName - 1 - base.length);
-  if (length < shortestMark)
-    throw new MachinesError(
-      "invalid-input",
-      `name: the volume of Machine ${machine} needs a name of at most ${longestName} characters; choose a shorter name for the fleet`,
-    );
+  if (length < shortestMark) return undefined;
   const digest = createHash("sha256")
-    .update(JSON.stringify([stack, app, base]))
+    .update(JSON.stringify([stack, app, base, ...(isCopy ? ["copy"] : [])]))
     .digest("hex");
   const mark = BigInt(`0x${digest}`).toString(36);
   return `${base}_${mark.slice(0, length)}`;
-};
+}
 
 /** Name of the volume of a Machine. */
-const volumeNameOf = ({ app, stack }: FleetKey, machine: string): string => markedName(app, machine, stack);
+function volumeNameOf({ app, stack }: FleetKey, machine: string, isCopy: boolean): string {
+  const name = markedName(app, machine, stack, isCopy);
+  if (name !== undefined) return name;
+  throw new MachinesError(
+    "invalid-input",
+    `name: the volume of Machine ${machine} needs a name of at most ${longestName} characters; choose a shorter name for the fleet`,
+  );
+}
 
 /** The names that the volume of a Machine may have: with a mark, or without one as earlier versions named it. */
 const isNamedFor = ({ name = "" }: Volume, machine: string): boolean => {
@@ -62,11 +68,19 @@ export const owns = (fleet: FleetKey, volume: Volume): boolean =>
   fleet.volumes.has(volume.id) || madeFor(fleet, volume) !== undefined;
 
 /** The Machine that the fleet made a volume for, as its name says with the mark of this state. */
-export function madeFor({ app, stacks }: FleetKey, { name = "" }: Volume): string | undefined {
-  const machine = name.slice(0, name.lastIndexOf("_")).replaceAll("_", "-");
-  const isMarked = stacks.some((stack) => machine !== "" && name === markedName(app, machine, stack));
-  return isMarked ? machine : undefined;
+export function madeFor(fleet: FleetKey, volume: Volume): string | undefined {
+  const machine = machineIn(volume);
+  return isMarked(fleet, volume, machine, false) || isMarked(fleet, volume, machine, true) ? machine : undefined;
 }
+
+const machineIn = ({ name = "" }: Volume): string => name.slice(0, name.lastIndexOf("_")).replaceAll("_", "-");
+
+const isMarked = ({ app, stacks }: FleetKey, { name = "" }: Volume, machine: string, isCopy: boolean): boolean =>
+  machine !== "" && stacks.some((stack) => name === markedName(app, machine, stack, isCopy));
+
+/** Whether a volume is a copy that the fleet made, and nothing shows that one of its Machines has mounted it. */
+const isUnusedCopy = (fleet: FleetKey, volume: Volume): boolean =>
+  !fleet.volumes.has(volume.id) && isMarked(fleet, volume, machineIn(volume), true);
 
 /** The size of a volume when none is given. */
 const sizeOf = ({ sizeGb = 3 }: Wanted): number => sizeGb;
@@ -81,9 +95,12 @@ const namedFor = async ({ api }: Call, { app }: FleetKey, machine: string, regio
 
 /** Why a Machine gets no volume of the region, although one has a name for it. */
 export const foundByName = (app: string, machine: string, volumes: readonly Volume[]): string =>
-  `volume: ${volumes.map(({ id, name = "" }) => `${app}/${id} (${name})`).join(", ")} ${volumes.length === 1 ? "has a name" : "have names"} for Machine ${machine}, and nothing shows that this fleet created ${volumes.length === 1 ? "it" : "them"}. To mount one with its data, add its id to volume.adopt. Otherwise delete it, or choose another name for the fleet.`;
+  `volume: ${volumes.map(({ id, name = "" }) => `${app}/${id} (${name})`).join(", ")} ${volumes.length === 1 ? "has a name" : "have names"} for Machine ${machine}, and nothing shows that a Machine of this fleet has mounted ${volumes.length === 1 ? "it" : "them"}. To mount one with its data, add its id to volume.adopt. Otherwise delete it, or choose another name for the fleet.`;
 
-/** The volumes that a new Machine would be refused for: unused ones that have a name for it, and are not the fleet's. */
+/** Whether a new Machine may mount a volume that has a name for it. */
+const mayMount = (fleet: FleetKey, volume: Volume): boolean => owns(fleet, volume) && !isUnusedCopy(fleet, volume);
+
+/** The volumes that a new Machine would be refused for: unused ones that have a name for it, and are not the fleet's or copies. */
 export const foreignFor = (
   fleet: FleetKey,
   machine: string,
@@ -91,31 +108,34 @@ export const foreignFor = (
   volumes: readonly Volume[],
 ): readonly Volume[] => {
   const named = volumes.filter((one) => one.region === region && isNamedFor(one, machine));
-  return named.some((one) => owns(fleet, one)) ? [] : named.filter(({ attachedMachineId }) => !attachedMachineId);
+  return named.some((one) => mayMount(fleet, one)) ? [] : named.filter(({ attachedMachineId }) => !attachedMachineId);
 };
 
-/** Creates a volume of the fleet. */
-async function make(call: Call, fleet: FleetKey, body: Parameters<typeof begin>[3]): Promise<Volume> {
-  const volume = await begin(call, undefined, fleet.app, body);
-  fleet.volumes.add(volume.id);
-  return volume;
+/** The volume for a new Machine. */
+export interface VolumeOfNew {
+  readonly id: string;
+  /** Whether it was created just now, so that nothing is lost if it is deleted before a Machine mounts it. */
+  readonly isNew: boolean;
 }
 
-/** A copy of a volume for a new Machine. `isBegun`: an interrupted run may have made it. */
+/**
+ * A copy of a volume for a new Machine. `isBegun`: an interrupted run may have made it. The fleet knows it as its own once a Machine
+ * mounts it.
+ */
 export async function copyFor(
   call: Call,
   fleet: FleetKey,
   machine: string,
   region: string,
   { source, isBegun, wanted }: { source: string; isBegun: boolean; wanted: Wanted },
-): Promise<string> {
+): Promise<VolumeOfNew> {
   const known = isBegun ? await namedFor(call, fleet, machine, region) : [];
   const found = known.find((one) => !one.attachedMachineId && owns(fleet, one));
-  const body = { name: volumeNameOf(fleet, machine), region, sourceVolumeId: source };
-  const volume = found ?? (await make(call, fleet, body));
-  fleet.volumes.add(volume.id);
+  const body = { name: volumeNameOf(fleet, machine, true), region, sourceVolumeId: source };
+  const volume = found ?? (await begin(call, undefined, fleet.app, body));
   call.progress(`volume ${volume.id} of Machine ${machine} is a copy of ${source} from this moment`);
-  return (await grow(call, fleet.app, volume, wanted)).id;
+  const { id } = await grow(call, fleet.app, volume, wanted);
+  return { id, isNew: found === undefined };
 }
 
 /** The volume for a new Machine: the one that an earlier Machine of the name had, or a new one. */
@@ -125,10 +145,10 @@ export async function volumeFor(
   machine: string,
   region: string,
   wanted: Wanted,
-): Promise<string> {
+): Promise<VolumeOfNew> {
   const { app } = fleet;
   const named = await namedFor(call, fleet, machine, region);
-  const own = named.filter((one) => owns(fleet, one));
+  const own = named.filter((one) => mayMount(fleet, one));
   const [found, ...more] = own;
   if (more.length > 0)
     throw new MachinesError(
@@ -139,11 +159,25 @@ export async function volumeFor(
   if (foreign.length > 0) throw new MachinesError("refused", foundByName(app, machine, foreign));
   if (found) await refuseMounted(call, fleet, machine, found);
   const { snapshotRetention, encrypted } = wanted;
-  const body = { name: volumeNameOf(fleet, machine), region, sizeGb: sizeOf(wanted), snapshotRetention, encrypted };
-  const volume = found ?? (await make(call, fleet, body));
+  const name = volumeNameOf(fleet, machine, false);
+  const body = { name, region, sizeGb: sizeOf(wanted), snapshotRetention, encrypted };
+  const volume = found ?? (await begin(call, undefined, app, body));
   fleet.volumes.add(volume.id);
   if (found) call.progress(`Machine ${machine} gets the volume ${found.id} again, with its data`);
-  return (await grow(call, app, volume, wanted)).id;
+  const { id } = await grow(call, app, volume, wanted);
+  return { id, isNew: found === undefined };
+}
+
+/** Deletes the volume of a Machine whose creation was refused. */
+export async function discardVolume(call: Call, fleet: FleetKey, machine: string, volumeId: string): Promise<void> {
+  try {
+    await call.api.volumes.delete({ appName: fleet.app, volumeId });
+    fleet.volumes.delete(volumeId);
+  } catch (error) {
+    call.warn(
+      `volume ${fleet.app}/${volumeId} of Machine ${machine}, whose creation was refused, was not deleted: ${messageOf(error)}`,
+    );
+  }
 }
 
 /** The Machine that mounts a volume, if it exists. One that is deleted releases the volume a moment later. */
@@ -181,7 +215,7 @@ const grow = (call: Call, app: string, volume: Volume, wanted: Wanted): Promise<
       call.warn(`volume ${app}/${volume.id} was extended; its Machine sees the new size after a restart`);
   });
 
-/** Makes those of the fleet's volumes that its Machines mount as large as wanted. */
+/** Makes those of the fleet's volumes that its Machines mount as large as wanted. An interrupted run may have created some. */
 export async function growVolumes(
   call: Call,
   fleet: FleetKey,
@@ -189,9 +223,10 @@ export async function growVolumes(
   wanted: Wanted,
 ): Promise<void> {
   const mounted = new Set((await fleetMachines(call.api, fleet)).map(volumeOf));
-  for (const volume of volumes)
-    if (mounted.has(volume.id) && owns(fleet, volume) && (volume.sizeGb ?? 0) < sizeOf(wanted))
-      await grow(call, fleet.app, volume, wanted);
+  for (const volume of volumes.filter((one) => mounted.has(one.id) && owns(fleet, one))) {
+    fleet.volumes.add(volume.id);
+    if ((volume.sizeGb ?? 0) < sizeOf(wanted)) await grow(call, fleet.app, volume, wanted);
+  }
 }
 
 /** What a fleet of an earlier version made, whose state has no ids of volumes: those that its Machines mount, by name. */
@@ -214,7 +249,7 @@ export async function leaveVolume(
   volumeId: string,
   deleteVolumes: boolean,
 ): Promise<void> {
-  const { app, volumes } = fleet;
+  const { app, volumes, kept } = fleet;
   const key = { appName: app, volumeId };
   const volume = await orUndefined(() => call.api.volumes.get(key));
   if (volume === undefined || isLeaving(volume.state)) return;
@@ -224,13 +259,43 @@ export async function leaveVolume(
     await retryWhilePreconditionFails(call, `volume ${volumeId} of ${machine} to be detached`, () =>
       call.api.volumes.delete(key),
     );
-    volumes.delete(volumeId);
+    for (const ids of [volumes, kept]) ids.delete(volumeId);
     return;
   }
+  kept.add(volumeId);
   const imported = `pulumi import machines:index:Volume ${baseNameOf(machine)} ${app}/${volumeId}`;
-  call.warn(
-    isOwn
-      ? `volume ${app}/${volumeId} of Machine ${machine} is kept with its data; a Machine ${machine} of the fleet mounts it again. To manage it: ${imported}`
-      : `volume ${app}/${volumeId} of Machine ${machine} is kept with its data, because the fleet did not create it. To manage it: ${imported}`,
-  );
+  const why = !isOwn
+    ? ", because the fleet did not create it"
+    : isUnusedCopy(fleet, volume)
+      ? ", a copy that no Machine mounts; an interrupted run created it"
+      : isMarked(fleet, volume, machine, true)
+        ? `; a Machine ${machine} of the fleet mounts it again, and one of a new fleet if volume.adopt names it`
+        : `; a Machine ${machine} of the fleet mounts it again`;
+  call.warn(`volume ${app}/${volumeId} of Machine ${machine} is kept with its data${why}. To manage it: ${imported}`);
+}
+
+/**
+ * Deletes or reports those of some volumes that the fleet made and no Machine mounts. One that an earlier update kept is reported
+ * once more.
+ */
+export async function leaveUnmounted(
+  call: Call,
+  fleet: FleetKey,
+  volumes: readonly Volume[],
+  deleteVolumes: boolean,
+): Promise<void> {
+  for (const volume of volumes) {
+    const machine = memberWith(fleet, volume);
+    if (machine === undefined || (volume.hostStatus ?? "ok") !== "ok") continue;
+    const live = await orUndefined(() => call.api.volumes.get({ appName: fleet.app, volumeId: volume.id }));
+    if (live === undefined || (await holderOf(call, fleet.app, live)) !== undefined) continue;
+    await leaveVolume(call, fleet, machine, volume.id, deleteVolumes && !fleet.kept.has(volume.id));
+  }
+}
+
+/** The member of this fleet, and of no other one of the state, that a volume was created for. */
+function memberWith(fleet: FleetKey, volume: Volume): string | undefined {
+  const machine = madeFor(fleet, volume) ?? "";
+  const number = Number(machine.slice(machine.lastIndexOf("-") + 1));
+  return machine === memberName(fleet.name, volume.region ?? "", number) ? machine : undefined;
 }

@@ -30,6 +30,8 @@ export interface CreateArgs {
   /** Regions to try when the body's has no capacity. */
   readonly fallbackRegions?: readonly string[] | undefined;
   readonly state?: Power | undefined;
+  /** Called when it is certain that no Machine was created. */
+  readonly refused?: () => void;
 }
 
 /** Creates the Machine, or adopts the one of an interrupted create of the same owner. */
@@ -74,6 +76,7 @@ export async function createOnce(
       const next = regions[at + 1];
       if (!lacksRoom(error) || next === undefined) {
         journal.settle(owner);
+        wanted.refused?.();
         throw withRegions(error, regions);
       }
       call.warn(`region ${region ?? "?"} has no room for Machine ${body.name ?? "?"}; trying ${next}`);

@@ -157,6 +157,12 @@ namespace PulumiMachines.Machines
         public Output<string?> Image { get; private set; } = null!;
 
         /// <summary>
+        /// Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+        /// </summary>
+        [Output("keptVolumes")]
+        public Output<ImmutableArray<string>> KeptVolumes { get; private set; } = null!;
+
+        /// <summary>
         /// The Machines that serve, by name.
         /// </summary>
         [Output("machines")]

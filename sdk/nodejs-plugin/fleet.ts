@@ -131,6 +131,10 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly image: pulumi.Output<string | undefined>;
     /**
+     * Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+     */
+    declare public /*out*/ readonly keptVolumes: pulumi.Output<string[] | undefined>;
+    /**
      * The Machines that serve, by name.
      */
     declare public /*out*/ readonly machines: pulumi.Output<outputs.FleetMember[]>;
@@ -245,6 +249,7 @@ export class Fleet extends pulumi.CustomResource {
             resourceInputs["drift"] = undefined /*out*/;
             resourceInputs["gatePassed"] = undefined /*out*/;
             resourceInputs["image"] = undefined /*out*/;
+            resourceInputs["keptVolumes"] = undefined /*out*/;
             resourceInputs["machines"] = undefined /*out*/;
             resourceInputs["otherMachines"] = undefined /*out*/;
             resourceInputs["rollout"] = undefined /*out*/;
@@ -269,6 +274,7 @@ export class Fleet extends pulumi.CustomResource {
             resourceInputs["fallbackRegions"] = undefined /*out*/;
             resourceInputs["gatePassed"] = undefined /*out*/;
             resourceInputs["image"] = undefined /*out*/;
+            resourceInputs["keptVolumes"] = undefined /*out*/;
             resourceInputs["machines"] = undefined /*out*/;
             resourceInputs["memoryLimitMb"] = undefined /*out*/;
             resourceInputs["minSecretsVersion"] = undefined /*out*/;

@@ -83,6 +83,8 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly otherMachines: pulumi.Output<string[] | undefined>;
   /** Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier. */
   declare readonly volumes: pulumi.Output<string[] | undefined>;
+  /** Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`. */
+  declare readonly keptVolumes: pulumi.Output<string[] | undefined>;
 
   /**
    * A group of Machines of an App with one configuration, and the strategy by which they get a new one.
@@ -92,7 +94,7 @@ export class Fleet extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: FleetArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Fleet"), name, propertiesFor("Fleet", name, args, { outputs: ["name","regions","count","spreadOver","fallbackRegions","volume","minSecretsVersion","memoryLimitMb","adopt","strategy","releaseCommand","startDeadline","passDeadline","machines","rollout","awaited","gatePassed","image","drift","committed","otherMachines","volumes"], secrets: [] }, opts), optionsFor("Fleet", opts, ["committed"]));
+    super(typeToken("Fleet"), name, propertiesFor("Fleet", name, args, { outputs: ["name","regions","count","spreadOver","fallbackRegions","volume","minSecretsVersion","memoryLimitMb","adopt","strategy","releaseCommand","startDeadline","passDeadline","machines","rollout","awaited","gatePassed","image","drift","committed","otherMachines","volumes","keptVolumes"], secrets: [] }, opts), optionsFor("Fleet", opts, ["committed"]));
   }
 }
 

@@ -31,7 +31,8 @@ interface Ran {
   readonly process: ProviderProcess;
 }
 
-const app: Declared = { type: "App", name: "shop", inputs: { name: "shop" } };
+/** The App of the fleets. */
+export const app: Declared = { type: "App", name: "shop", inputs: { name: "shop" } };
 const image = (tag: string): string => `registry.example.com/shop:${tag}`;
 
 /** The App `shop`, and its fleet `web` of three Machines in one stack. */

@@ -111,6 +111,8 @@ type Fleet struct {
 	GatePassed pulumi.BoolPtrOutput `pulumi:"gatePassed"`
 	// The image that the Machines run, with its digest.
 	Image pulumi.StringPtrOutput `pulumi:"image"`
+	// Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+	KeptVolumes pulumi.StringArrayOutput `pulumi:"keptVolumes"`
 	// The Machines that serve, by name.
 	Machines FleetMemberArrayOutput `pulumi:"machines"`
 	// Memory limit of each Machine in MiB, up to the memory of `config.guest`. It is changed while the Machines run, without a new version. When left out, limits are not changed.
@@ -459,6 +461,11 @@ func (o FleetOutput) GatePassed() pulumi.BoolPtrOutput {
 // The image that the Machines run, with its digest.
 func (o FleetOutput) Image() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringPtrOutput { return v.Image }).(pulumi.StringPtrOutput)
+}
+
+// Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+func (o FleetOutput) KeptVolumes() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.KeptVolumes }).(pulumi.StringArrayOutput)
 }
 
 // The Machines that serve, by name.

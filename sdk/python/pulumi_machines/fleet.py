@@ -621,6 +621,7 @@ class Fleet(pulumi.CustomResource):
             __props__.__dict__["drift"] = None
             __props__.__dict__["gate_passed"] = None
             __props__.__dict__["image"] = None
+            __props__.__dict__["kept_volumes"] = None
             __props__.__dict__["machines"] = None
             __props__.__dict__["other_machines"] = None
             __props__.__dict__["rollout"] = None
@@ -662,6 +663,7 @@ class Fleet(pulumi.CustomResource):
         __props__.__dict__["fallback_regions"] = None
         __props__.__dict__["gate_passed"] = None
         __props__.__dict__["image"] = None
+        __props__.__dict__["kept_volumes"] = None
         __props__.__dict__["machines"] = None
         __props__.__dict__["memory_limit_mb"] = None
         __props__.__dict__["min_secrets_version"] = None
@@ -770,6 +772,14 @@ class Fleet(pulumi.CustomResource):
         The image that the Machines run, with its digest.
         """
         return pulumi.get(self, "image")
+
+    @_builtins.property
+    @pulumi.getter(name="keptVolumes")
+    def kept_volumes(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
+        """
+        Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+        """
+        return pulumi.get(self, "kept_volumes")
 
     @_builtins.property
     @pulumi.getter

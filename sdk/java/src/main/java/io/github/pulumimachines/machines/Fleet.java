@@ -255,6 +255,20 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.image);
     }
     /**
+     * Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+     * 
+     */
+    @Export(name="keptVolumes", refs={List.class,String.class}, tree="[0,1]")
+    private Output</* @Nullable */ List<String>> keptVolumes;
+
+    /**
+     * @return Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+     * 
+     */
+    public Output<Optional<List<String>>> keptVolumes() {
+        return Codegen.optional(this.keptVolumes);
+    }
+    /**
      * The Machines that serve, by name.
      * 
      */

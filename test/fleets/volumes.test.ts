@@ -1,0 +1,169 @@
+// The volumes of a fleet over several runs: after failed and interrupted ones, none is left without a word, and none that no Machine has
+// mounted becomes the volume of a later Machine.
+import { expect, test } from "vitest";
+import { up } from "../support/modelEngine.ts";
+import { withSimulation, type Simulation } from "../support/simulation.ts";
+import { app, Shop } from "./shop.ts";
+
+const volume = { path: "/data", sizeGb: 1 };
+const copied = { volume: { ...volume, copy: true }, strategy: { type: "bluegreen" } };
+
+/** The next creations of Machines are refused. */
+const refuseMachines = ({ service }: Simulation, times: number | "always"): void =>
+  service.fail({ operation: "machines.create", capacity: true, times });
+
+const mounted = (shop: Shop): number => shop.volumes().filter(({ attached }) => attached !== null).length;
+
+test("the copies for Machines that were refused are deleted", async () => {
+  await withSimulation("copies", async (simulation) => {
+    const shop = new Shop(simulation, { ...copied, deleteVolumes: true, regions: { ams: 2 } });
+    await shop.succeed(shop.fleet("1"));
+    for (let attempt = 0; attempt < 3; attempt++) {
+      refuseMachines(simulation, 2);
+      const { errors } = await shop.up(shop.fleet("2"));
+      expect(errors.join("\n")).toContain("insufficient resources");
+      expect(shop.volumes()).toHaveLength(2);
+      expect(mounted(shop)).toBe(2);
+    }
+    await shop.succeed(shop.fleet("2"));
+    expect(shop.volumes()).toHaveLength(2);
+    await shop.succeed(undefined);
+    expect(shop.volumes()).toEqual([]);
+  });
+});
+
+test("the new volumes for Machines that were refused are deleted", async () => {
+  await withSimulation("new volumes", async (simulation) => {
+    const shop = new Shop(simulation, { volume, regions: { ams: 2 } });
+    await shop.succeed(undefined);
+    refuseMachines(simulation, "always");
+    const { errors } = await shop.up(shop.fleet("1"));
+    expect(errors.join("\n")).toContain("insufficient resources");
+    expect(shop.volumes()).toEqual([]);
+    expect((await shop.up(undefined)).warnings).toEqual([]);
+  });
+});
+
+test("a volume with data is kept when its Machine is refused", async () => {
+  await withSimulation("kept", async (simulation) => {
+    const shop = new Shop(simulation, { volume, deleteVolumes: false });
+    await shop.succeed(shop.fleet("1", { regions: { ams: 2 } }));
+    await shop.succeed(shop.fleet("1", { regions: { ams: 1 } }));
+    const volumes = shop.volumes().map(({ id }) => id);
+    refuseMachines(simulation, "always");
+    expect((await shop.up(shop.fleet("1", { regions: { ams: 2 } }))).errors).not.toEqual([]);
+    expect(shop.volumes().map(({ id }) => id)).toEqual(volumes);
+  });
+});
+
+/** A blue/green rollout whose process dies after it created a copy. */
+async function withUnusedCopy(simulation: Simulation, more: object): Promise<Shop> {
+  const shop = new Shop(simulation, { ...copied, regions: { ams: 1 }, ...more });
+  await shop.succeed(shop.fleet("1"));
+  const death = { request: 1, when: "before" as const, of: (operation: string) => operation === "machines.create" };
+  expect(await shop.killed(shop.fleet("2"), death)).toBe("died");
+  expect(shop.volumes()).toHaveLength(2);
+  expect(mounted(shop)).toBe(1);
+  return shop;
+}
+
+test("a copy that an interrupted run left becomes the volume of no later Machine", async () => {
+  await withSimulation("stale", async (simulation) => {
+    const shop = await withUnusedCopy(simulation, {});
+    const [copy] = shop.volumes().filter(({ attached }) => attached === null);
+    const back = { config: { env: { A: "1" } }, strategy: { type: "rolling" } };
+    const { warnings } = await shop.succeed(shop.fleet("1", back));
+    expect(warnings.join("\n")).toContain(`volume shop/${copy?.id} of Machine web-ams-2 is kept with its data, a copy`);
+    const larger = shop.fleet("1", { ...back, regions: { ams: 2 } });
+    const { errors } = await shop.up(larger);
+    expect(errors.join("\n")).toContain(`volume: shop/${copy?.id}`);
+    expect(errors.join("\n")).toContain("nothing shows that a Machine of this fleet has mounted it");
+    await shop.send("DELETE", `/v1/apps/shop/volumes/${copy?.id}`);
+    await shop.succeed(larger);
+    expect(mounted(shop)).toBe(2);
+  });
+});
+
+test("with deleteVolumes, the next update deletes the copy that an interrupted run left", async () => {
+  await withSimulation("next update", async (simulation) => {
+    const shop = await withUnusedCopy(simulation, { deleteVolumes: true });
+    await shop.succeed(shop.fleet("2"));
+    expect(shop.volumes()).toHaveLength(1);
+    expect(mounted(shop)).toBe(1);
+  });
+});
+
+test("a copy that a Machine has mounted is mounted again", async () => {
+  await withSimulation("used copy", async (simulation) => {
+    const shop = new Shop(simulation, { ...copied, deleteVolumes: true, regions: { ams: 2 } });
+    await shop.succeed(shop.fleet("1"));
+    await shop.succeed(shop.fleet("2"));
+    // These have the first names again, which the Machine that is missing later gets too.
+    await shop.succeed(shop.fleet("3"));
+    const volumes = shop.volumes().map(({ id }) => id);
+    await shop.succeed(shop.fleet("3", { deleteVolumes: false, regions: { ams: 1 } }));
+    await shop.succeed(shop.fleet("3", { regions: { ams: 2 } }));
+    expect(shop.volumes().map(({ id }) => id)).toEqual(volumes);
+    expect(mounted(shop)).toBe(2);
+  });
+});
+
+test.each([
+  { deleteVolumes: true, left: 0 },
+  { deleteVolumes: false, left: 2 },
+])("a deletion that was interrupted leaves no volume without a word: %o", async ({ deleteVolumes, left }) => {
+  await withSimulation("interrupted deletion", async (simulation) => {
+    const shop = new Shop(simulation, { volume, deleteVolumes, regions: { ams: 2 } });
+    await shop.succeed(shop.fleet("1"));
+    const death = { request: 1, when: "after" as const, of: (operation: string) => operation === "machines.destroy" };
+    const process = simulation.start({ death });
+    expect(await process.run(() => up(shop.stack, [app], process))).toBe("died");
+    const { warnings } = await shop.succeed(undefined);
+    expect(shop.volumes()).toHaveLength(left);
+    const reported = warnings.flatMap((text) => /volume shop\/(\w+)/.exec(text)?.[1] ?? []).sort();
+    expect(reported).toEqual(
+      shop
+        .volumes()
+        .map(({ id }) => id)
+        .sort(),
+    );
+  });
+});
+
+test("a volume that an earlier update kept is not deleted by a later one with deleteVolumes", async () => {
+  await withSimulation("kept on purpose", async (simulation) => {
+    const shop = new Shop(simulation, { volume });
+    await shop.succeed(shop.fleet("1", { regions: { ams: 2 } }));
+    await shop.succeed(shop.fleet("1", { regions: { ams: 1 } }));
+    await shop.succeed(shop.fleet("2", { regions: { ams: 1 }, deleteVolumes: true }));
+    expect(shop.volumes()).toHaveLength(2);
+    const { warnings } = await shop.succeed(undefined);
+    const [kept, ...more] = shop.volumes();
+    expect(more).toEqual([]);
+    expect(warnings.join("\n")).toContain(`volume shop/${kept?.id} of Machine web-ams-2 is kept with its data`);
+  });
+});
+
+test("a volume of others with a long name stops no rollout and no deletion", async () => {
+  await withSimulation("long name", async (simulation) => {
+    const shop = new Shop(simulation, { volume, deleteVolumes: true, regions: { ams: 1 } });
+    await shop.succeed(undefined);
+    await shop.send("POST", "/v1/apps/shop/volumes", { name: "a_volume_with_a_long_name_of_x", region: "ams" });
+    await shop.succeed(shop.fleet("1"));
+    const { warnings } = await shop.succeed(undefined);
+    expect(warnings).toEqual([]);
+    expect(shop.volumes().map(({ name }) => name)).toEqual(["a_volume_with_a_long_name_of_x"]);
+  });
+});
+
+test("the volumes of another fleet of the App are not deleted", async () => {
+  await withSimulation("two fleets", async (simulation) => {
+    const shop = new Shop(simulation, { volume, regions: { ams: 1 } });
+    await shop.succeed(shop.fleet("1", { name: "web-ams" }));
+    await shop.succeed(undefined);
+    const [kept] = shop.volumes();
+    await shop.succeed(shop.fleet("1", { deleteVolumes: true }));
+    await shop.succeed(undefined);
+    expect(shop.volumes().map(({ id }) => id)).toEqual([kept?.id]);
+  });
+});
