@@ -15,7 +15,7 @@ import { createOnce } from "./create.ts";
 import { fleetOf, liveMachines } from "./live.ts";
 import { inputs, outputs, toLive } from "./inputs.ts";
 import { bring, currentOr, end, finish } from "./executor.ts";
-import { configFields, isJob, toService, type Config } from "./settings.ts";
+import { configFields, isJob, sameVersion, toService, type Config } from "./settings.ts";
 import { memoryOf } from "./memory.ts";
 import { createReplacement, deleteForGood, deleteToReplace, whenInterruptible } from "./interruptions.ts";
 import { interrupts, onlyOptionsChanged } from "./plan.ts";
@@ -182,8 +182,12 @@ export const machine: Resource = defineResource({
     const metadata = { ...old.config.metadata, ...wanted.config.metadata };
     const { placedRegion } = old;
     const isUnfinished = unfinished || old.failure !== undefined;
-    const partly = (found: Machine) =>
-      toLive(id.app, found, { ...wanted, placedRegion, config: { ...wanted.config, metadata } });
+    const partly = (found: Machine) => {
+      const live = toLive(id.app, found, { ...wanted, placedRegion, config: { ...wanted.config, metadata } });
+      // The program may have removed secrets of the previous configuration.
+      const isPrevious = call.marksInputsOnly && live.config && sameVersion(live.config, old.config);
+      return isPrevious ? { ...live, config: { ...wanted.config, metadata: live.config?.metadata } } : live;
+    };
     const apply = (within: Call) =>
       withLease(within.api, key, { description: "update by pulumi", progress: within.progress }, (lease) =>
         bring(within, key, lease, wanted, { ...old, unfinished: isUnfinished || lease.isAgain }, partly),

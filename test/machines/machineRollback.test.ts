@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { InitializationFailed } from "../../provider/core/verbs/index.ts";
 import type { Values } from "../../provider/core/resource.ts";
 import { makeApp, send } from "../support/around.ts";
-import { bindings, type Bound } from "../support/binding.ts";
+import { bind, bindings, type Bound } from "../support/binding.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const image = "registry.example.com/web:1.0.0";
@@ -144,4 +144,31 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
     expect(failed.message).not.toMatch(/previous configuration/);
     expect(failed.properties).toMatchObject({ config: crashing });
   });
+});
+
+test("the dynamic binding stores no removed secret after a rollback that failed too (F33)", async () => {
+  const service = await startService();
+  try {
+    const machine = bind("Machine", service);
+    const app = await makeApp(service, "secrets");
+    const wanted = async (given: Values) =>
+      (await machine.check({}, { app, onUpdateFailure: "rollback", ...given })).inputs;
+    const env = { OLD_TOKEN: "canary" };
+    const { id, state } = await machine.create(await wanted({ config: { image, env }, memoryLimitMb: 128 }));
+    // The last step of the rollback.
+    service.fail({ operation: "machines.setMemory", status: 422, body: { error: "no" }, times: "always" });
+    const next = await wanted({ config: crashing });
+    const failed = await machine.update(id, state, next).catch((error: unknown) => error as InitializationFailed);
+    expect(String(failed["message"])).toMatch(/rollback to the previous configuration also failed: .*no/);
+    const properties = failed["properties"] as Values;
+    const live = await send<Values>(service, "GET", `/v1/apps/${id.replace("/", "/machines/")}`);
+    expect(live).toMatchObject({ version: properties["version"], config: { env } });
+    // The host marks only what is secret in the inputs of the program, which has no secret any more.
+    expect(JSON.stringify(properties)).not.toMatch(/canary/);
+    service.service.faults.clear();
+    const good = await wanted({ config: { image, env: { PLAIN: "1" } } });
+    expect(await machine.update(id, properties, good)).toMatchObject({ state: "started", config: good["config"] });
+  } finally {
+    await service.close();
+  }
 });
