@@ -140,22 +140,22 @@ export function sightOf(machines: readonly Machine[], fleet: Pick<FleetKey, "nam
 }
 
 /**
- * The Machines of an App, seen from a fleet. A list may be behind, so those that were `changed` are read one by one where it
- * does not show their last version.
+ * The Machines of an App, seen from a fleet. A list may be incomplete or behind, so those that are `known` are read one by one where
+ * it does not show the last version that this run has seen.
  */
 export async function lookAt(
   api: Api,
   fleet: Pick<FleetKey, "app" | "name" | "machines">,
-  changed: ReadonlySet<string> = new Set(),
+  known: ReadonlySet<string> = new Set(),
 ): Promise<Sight> {
   const { app } = fleet;
   const listed = await api.machines.list({ appName: app });
   const current = listed.filter(
-    (machine) => !(changed.has(machine.id) && api.session.staleReads.isStale(machine.id, versionOf(machine))),
+    (machine) => !(known.has(machine.id) && api.session.staleReads.isStale(machine.id, versionOf(machine))),
   );
   const shown = new Set(current.map(({ id }) => id));
   const missing = await Promise.all(
-    [...changed]
+    [...known]
       .filter((machineId) => !shown.has(machineId))
       .map((machineId) => orUndefined(() => api.machines.get({ appName: app, machineId }))),
   );

@@ -14,8 +14,10 @@ export class Observed {
   #machines = new Map<string, Machine>();
   #taken: ReadonlySet<string> = new Set();
   #listedAt = -Infinity;
-  /** Machines that steps have changed: a list may be behind. */
+  /** Machines that steps have changed: a list, and even a read, may be behind. */
   readonly #changed = new Set<string>();
+  /** Machines that are certainly gone. */
+  readonly #gone = new Set<string>();
   /** Results of steps since the last list was requested; undefined for a Machine that is gone. */
   readonly #since = new Map<string, Machine | undefined>();
 
@@ -32,8 +34,11 @@ export class Observed {
   /** The Machines, listed now. */
   async list(api = this.#call.api): Promise<readonly Machine[]> {
     this.#since.clear();
-    const { machines, taken } = await lookAt(api, this.#fleet, this.#changed);
+    // R8: a list does not prove absence, so the known ones that it lacks are requested.
+    const known = new Set([...this.#fleet.machines].filter((id) => !this.#gone.has(id)));
+    const { machines, taken } = await lookAt(api, this.#fleet, known);
     this.#machines = new Map(machines.map((machine) => [machine.id, machine]));
+    for (const id of known) if (!this.#machines.has(id) && !this.#changed.has(id)) this.#gone.add(id);
     this.#taken = taken;
     for (const [id, machine] of this.#since) this.#put(id, machine);
     this.#listedAt = api.clock.now();
@@ -59,6 +64,7 @@ export class Observed {
   set(id: string, machine: Machine | undefined): void {
     this.#changed.add(id);
     this.#fleet.machines.add(id);
+    if (machine === undefined) this.#gone.add(id);
     this.#since.set(id, machine);
     this.#put(id, machine);
   }

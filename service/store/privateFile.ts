@@ -1,5 +1,16 @@
 // Files that only the user can read and that survive a power failure.
-import { chmodSync, closeSync, fsyncSync, lstatSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname } from "node:path";
 
 function withFile(file: string, flags: string, act: (opened: number) => void): void {
@@ -10,6 +21,10 @@ function withFile(file: string, flags: string, act: (opened: number) => void): v
     closeSync(opened);
   }
 }
+
+/** The text of a file without white space around it; undefined if the file does not exist. */
+export const readIfThere = (file: string): string | undefined =>
+  existsSync(file) ? readFileSync(file, "utf8").trim() : undefined;
 
 /** Waits until the contents of a file are on the disk. */
 export const syncFile = (file: string): void => withFile(file, "r+", fsyncSync);

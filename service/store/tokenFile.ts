@@ -1,11 +1,11 @@
 // The token that the first start creates: only the user can read its file, and only the file has it in plain text.
 import { hkdfSync } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { tokenOf, type Ids } from "../ids.ts";
 import type { Store } from "./database.ts";
 import { readKey } from "./keyFile.ts";
-import { keepPrivate, writePrivately } from "./privateFile.ts";
+import { keepPrivate, readIfThere, writePrivately } from "./privateFile.ts";
 import { addToken, findOrg, hashOf, Tokens } from "./tokens.ts";
 import { keyFile } from "./vault.ts";
 
@@ -13,8 +13,6 @@ import { keyFile } from "./vault.ts";
 export const tokenFile = (folder: string): string => join(folder, "token");
 
 const firstName = "first";
-
-const textIn = (file: string): string => (existsSync(file) ? readFileSync(file, "utf8").trim() : "");
 
 /** The key of a folder; undefined if it has none. */
 function keyIn(folder: string): Uint8Array | undefined {
@@ -52,7 +50,7 @@ function newestShared(store: Pick<Store, "all">, folder: string): string | undef
 
 /** The first token now: that of the file, unless another member has replaced it. */
 export function currentToken(store: Pick<Store, "get" | "all">, folder: string): string {
-  const kept = textIn(tokenFile(folder));
+  const kept = readIfThere(tokenFile(folder)) ?? "";
   const row = store.get<{ expires_at: number | null }>("SELECT expires_at FROM tokens WHERE hash = ?", hashOf(kept));
   return row?.expires_at === null ? kept : (newestShared(store, folder) ?? kept);
 }
@@ -60,7 +58,7 @@ export function currentToken(store: Pick<Store, "get" | "all">, folder: string):
 /** Writes the first token into the folder of a member, if another member has replaced it. */
 export function keepToken(store: Pick<Store, "get" | "all">, folder: string): void {
   const token = currentToken(store, folder);
-  if (token !== textIn(tokenFile(folder))) writePrivately(tokenFile(folder), `${token}\n`);
+  if (token !== readIfThere(tokenFile(folder))) writePrivately(tokenFile(folder), `${token}\n`);
 }
 
 /**
@@ -76,7 +74,7 @@ export function firstToken(
   if (folder !== undefined && existsSync(tokenFile(folder))) {
     keepPrivate(tokenFile(folder));
     keepToken(store, folder);
-    const token = textIn(tokenFile(folder));
+    const token = readIfThere(tokenFile(folder)) ?? "";
     if (token !== "" && new Tokens(store).find(token, now)) return token;
     // The first member has made the file before it had a store.
     if (isShared && !findOrg(store, "personal")) {

@@ -1,5 +1,5 @@
 // Exports and imports all data as one file, and resets a store.
-import { chmodSync, constants, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, constants, copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { requireStore } from "./openForCommand.ts";
 import { copyStore, removeDrafts } from "./copy.ts";
@@ -17,7 +17,7 @@ import {
 import { lockData } from "./lock.ts";
 import { isCopyFile } from "./memberCopy.ts";
 import { readMark } from "./markFile.ts";
-import { keepPrivate, syncFile, syncFolder, writePrivately } from "./privateFile.ts";
+import { keepPrivate, readIfThere, syncFile, syncFolder, writePrivately } from "./privateFile.ts";
 import { tokenFile } from "./tokenFile.ts";
 import { addToken } from "./tokens.ts";
 import { sqliteCode } from "../sqliteCode.ts";
@@ -26,8 +26,6 @@ import { newerExport } from "./writer.ts";
 
 // An export also holds the key to its secrets and the first token.
 const parts = { key: keyFile, token: tokenFile };
-
-const readIfThere = (file: string): string | null => (existsSync(file) ? readFileSync(file, "utf8").trim() : null);
 
 /** An error of the disk as a sentence; other errors are returned as they are. */
 function fileProblem(error: unknown, file: string, what: string): unknown {
@@ -50,7 +48,7 @@ export function exportStore(folder: string, file: string): void {
     copyStore(db, file, (copy) => {
       copy.exec("CREATE TABLE export (name TEXT PRIMARY KEY, value TEXT)");
       const add = copy.prepare("INSERT INTO export VALUES (?, ?)");
-      for (const [name, pathOf] of Object.entries(parts)) add.run(name, readIfThere(pathOf(folder)));
+      for (const [name, pathOf] of Object.entries(parts)) add.run(name, readIfThere(pathOf(folder)) ?? null);
     });
   } catch (error) {
     const code = sqliteCode(error);
@@ -99,7 +97,7 @@ export function importStore(folder: string, file: string): void {
     keepPrivate(draft);
     const { key, token } = unpack(draft, file);
     const there = readIfThere(keyFile(folder));
-    if (there !== null && there !== key)
+    if (there !== undefined && there !== key)
       throw new StoreError(`${keyFile(folder)} belongs to other data; move it away first`);
     syncFile(draft);
     if (key !== null) writePrivately(keyFile(folder), `${key}\n`);
@@ -136,7 +134,7 @@ export async function resetStore(folder: string, now: number): Promise<void> {
     for (const one of [file, ...companionFiles(file)]) rmSync(one, { force: true });
     const token = readIfThere(tokenFile(folder));
     const store = new Store(file);
-    if (token !== null && token !== "")
+    if (token !== undefined && token !== "")
       await store.write(() => addToken(store, token, { slug: "personal", name: "first", expiresAt: null }, now));
     store.close();
   } finally {

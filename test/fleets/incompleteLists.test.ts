@@ -1,8 +1,8 @@
 // A list of Machines that lacks some of them does not show that they are gone (R8, F14).
 import { describe, expect, test } from "vitest";
-import { failures, refresh } from "../support/modelEngine.ts";
+import { failures, refresh, up } from "../support/modelEngine.ts";
 import { withSimulation, type Simulation } from "../support/simulation.ts";
-import { named, Shop } from "./shop.ts";
+import { app, named, Shop } from "./shop.ts";
 
 /** The next answers to a list of Machines are empty, or lack one Machine. */
 const incomplete = (simulation: Simulation, times: number, lacking?: string): void => {
@@ -49,6 +49,29 @@ describe("F14: of a fleet", () => {
       for (const { id } of others) await shop.send("DELETE", `/v1/apps/shop/machines/${id}?force=true`);
       await refreshed(simulation, shop);
       expect(shop.stack.resources.map(({ type }) => type)).toEqual(["App"]);
+    });
+  });
+
+  test("an update changes the Machines that its first list lacks, and creates none in their place", async () => {
+    await withSimulation("update", async (simulation) => {
+      const shop = new Shop(simulation);
+      await shop.succeed(shop.fleet("1"));
+      const before = shop.machines().map(({ id }) => id);
+      const lacking = named(shop.machines(), "web-ams-2").id;
+      const process = simulation.start();
+      // The read that precedes the update, and what precedes the rollout, see all.
+      let lists = 0;
+      const rewrite = (answer: unknown) =>
+        ++lists > 2 ? (answer as readonly { readonly id: string }[]).filter(({ id }) => id !== lacking) : answer;
+      simulation.service.fail({ operation: "machines.list", rewrite, times: 6 });
+      const { result, watched } = await simulation.watch(() =>
+        process.run(() => up(shop.stack, [app, shop.fleet("2")], process)),
+      );
+      if (result === "died") throw new Error("the process died");
+      expect(failures(result)).toEqual([]);
+      expect(watched.requests.filter(({ operation }) => operation === "machines.create")).toEqual([]);
+      expect(shop.machines().map(({ id }) => id)).toEqual(before);
+      expect(shop.tags()).toEqual({ 2: 3 });
     });
   });
 

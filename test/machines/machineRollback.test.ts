@@ -146,7 +146,7 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
   });
 });
 
-test("the dynamic binding stores no removed secret after a rollback that failed too (F33)", async () => {
+test("the dynamic binding stores no removed secret after a rollback that also failed (F33)", async () => {
   const service = await startService();
   try {
     const machine = bind("Machine", service);
