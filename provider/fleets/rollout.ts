@@ -23,7 +23,7 @@ import { countText, describe, reasonOf, RolloutFailure, showStep, underwayText, 
 import { Best, bringsUp, isReleaseDue, mostAttempts, plan, type Plan, type Step, type Wanted } from "./planner.ts";
 import { Steps, takeAway } from "./steps.ts";
 import { Observed } from "./observed.ts";
-import { adoptVolumes, growVolumes, leaveUnmounted, machinesOf, volumesIn } from "./volumes.ts";
+import { adoptVolumes, forgetDeleted, growVolumes, leaveUnmounted, machinesOf, volumesIn } from "./volumes.ts";
 
 /** How a rollout ended. */
 export interface Outcome {
@@ -46,11 +46,14 @@ interface Failure {
  */
 export async function rollOut(rollout: Rollout, begins: () => void): Promise<Outcome> {
   const { call, fleet, template, before } = rollout;
-  const volumes = template.volume ? await volumesIn(call.api, fleet.app) : [];
-  if (template.volume) adoptVolumes(fleet, template.volume);
-  if (template.volume && before) await growVolumes(call, fleet, volumes, template.volume);
-  const outcome = await new Course(rollout, machinesOf(volumes), begins).run();
-  if (template.volume && outcome.state === "complete") await leaveRest(rollout, volumes, outcome.machines);
+  const carryOut = (used: Set<string>): Promise<Outcome> => new Course(rollout, used, begins).run();
+  if (template.volume === undefined) return carryOut(new Set());
+  const volumes = await volumesIn(call.api, fleet.app);
+  await forgetDeleted(call, fleet, volumes);
+  adoptVolumes(fleet, template.volume);
+  if (before) await growVolumes(call, fleet, volumes, template.volume);
+  const outcome = await carryOut(machinesOf(volumes));
+  if (outcome.state === "complete") await leaveRest(rollout, volumes, outcome.machines);
   return outcome;
 }
 

@@ -236,6 +236,19 @@ export const mountedByName = (machines: readonly Machine[], volumes: readonly Vo
     return mounted !== undefined && isNamedFor(mounted, machine.name ?? "") ? [mounted.id] : [];
   });
 
+/** Forgets the volumes that are deleted, so that the state does not grow. A list does not prove that (R8). */
+export async function forgetDeleted(
+  { api }: Call,
+  { app, volumes, kept }: FleetKey,
+  listed: readonly Volume[],
+): Promise<void> {
+  const existing = new Set(listed.map(({ id }) => id));
+  for (const volumeId of [...volumes].filter((id) => !existing.has(id))) {
+    const live = await orUndefined(() => api.volumes.get({ appName: app, volumeId }));
+    if (live === undefined || isLeaving(live.state)) for (const ids of [volumes, kept]) ids.delete(volumeId);
+  }
+}
+
 /** Notes the volumes that a fleet adopts. */
 export const adoptVolumes = ({ volumes }: FleetKey, { adopt = [] }: Pick<Wanted, "adopt">): void => {
   for (const id of adopt) volumes.add(bareId(id));
@@ -262,7 +275,7 @@ export async function leaveVolume(
     for (const ids of [volumes, kept]) ids.delete(volumeId);
     return;
   }
-  kept.add(volumeId);
+  if (isOwn) kept.add(volumeId);
   const imported = `pulumi import machines:index:Volume ${baseNameOf(machine)} ${app}/${volumeId}`;
   const why = !isOwn
     ? ", because the fleet did not create it"

@@ -156,6 +156,21 @@ test("a volume of others with a long name stops no rollout and no deletion", asy
   });
 });
 
+test("the state lists the volumes that were kept, until someone deletes them", async () => {
+  await withSimulation("deleted by others", async (simulation) => {
+    const shop = new Shop(simulation, { volume });
+    await shop.succeed(shop.fleet("1", { regions: { ams: 2 } }));
+    await shop.succeed(shop.fleet("1", { regions: { ams: 1 } }));
+    const [used, kept] = shop.volumes().map(({ id }) => `shop/${id}`);
+    expect(shop.state).toMatchObject({ volumes: [used, kept].sort(), keptVolumes: [kept] });
+    // The volume is detached a moment after its Machine is gone.
+    await simulation.wait(60_000);
+    await shop.send("DELETE", `/v1/apps/shop/volumes/${kept?.slice("shop/".length)}`);
+    await shop.succeed(shop.fleet("2", { regions: { ams: 1 } }));
+    expect(shop.state).toMatchObject({ volumes: [used], keptVolumes: [] });
+  });
+});
+
 test("the volumes of another fleet of the App are not deleted", async () => {
   await withSimulation("two fleets", async (simulation) => {
     const shop = new Shop(simulation, { volume, regions: { ams: 1 } });
