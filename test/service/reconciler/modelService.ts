@@ -49,6 +49,8 @@ export class ModelService {
   readonly warnings: string[] = [];
   /** The endpoints that the proxy may keep connections to. */
   readonly reachable = new Set<string>();
+  /** Settles once what the store has is durable. */
+  durable: Promise<void> = Promise.resolve();
   /** Ids are never used again. */
   count = 0;
   readonly #stops = new Map<string, StoredStop & { readonly at: number }>();
@@ -241,7 +243,7 @@ export class ModelService {
         const open = this.#requests.get(id);
         return open && open.count > 0 ? new Promise((resolve) => open.ended.push(resolve)) : undefined;
       },
-      settled: () => Promise.resolve(),
+      settled: () => this.durable,
       unsure: undefined,
       dataId: "data",
       log: {

@@ -170,6 +170,31 @@ async function withMachine(kind: Kind, stopMs = 400) {
   return { service, engine: service.engine, state: () => service.machines.get("m")?.state };
 }
 
+test("the data of a deleted volume are there until the deletion is durable", async () => {
+  const service = new ModelService(new ModelEngine(containers));
+  service.copyVolume("v", null);
+  await pass(1000);
+  expect([...service.engine.volumes]).toEqual(["v"]);
+  const writing = (): (() => void) => {
+    let end = (): void => {};
+    service.durable = new Promise((resolve) => (end = resolve));
+    return end;
+  };
+  const before = writing();
+  service.runtime.volumeChanged?.("v");
+  await pass(1000);
+  const deletion = writing();
+  service.deleteVolume("v");
+  // The step that waited for what came before the deletion sees it.
+  before();
+  await pass(1000);
+  expect([...service.engine.volumes]).toEqual(["v"]);
+  deletion();
+  await pass(1000);
+  expect([...service.engine.volumes]).toEqual([]);
+  expect([...service.volumes]).toEqual([]);
+});
+
 test("a Machine is asked to end once its requests have ended", async () => {
   const { service, engine, state } = await withMachine(containers);
   service.request("m", 200);
