@@ -1639,7 +1639,7 @@ export interface FleetOutputs {
   otherMachines?: string[] | undefined;
   /** Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier. */
   volumes?: string[] | undefined;
-  /** Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`. */
+  /** Ids of the volumes that the fleet made, that no Machine mounts, and that were kept and reported, `app/volumeId`. */
   keptVolumes?: string[] | undefined;
 }
 

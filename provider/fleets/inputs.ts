@@ -237,7 +237,7 @@ export const outputs = z.object({
   ),
   keptVolumes: optional(
     z.array(z.string()),
-    "Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.",
+    "Ids of the volumes that the fleet made, that no Machine mounts, and that were kept and reported, `app/volumeId`.",
   ),
 });
 

@@ -9,6 +9,7 @@ import type { Call } from "../core/resource.ts";
 import { discard } from "../machines/create.ts";
 import { wantedOf, type FleetInputs } from "./inputs.ts";
 import {
+  fleetMachines,
   keyOf,
   lookAt,
   machineView,
@@ -23,7 +24,17 @@ import { countText, describe, reasonOf, RolloutFailure, showStep, underwayText, 
 import { Best, bringsUp, isReleaseDue, mostAttempts, plan, type Plan, type Step, type Wanted } from "./planner.ts";
 import { Steps, takeAway } from "./steps.ts";
 import { Observed } from "./observed.ts";
-import { adoptVolumes, forgetDeleted, growVolumes, leaveUnmounted, machinesOf, volumesIn } from "./volumes.ts";
+import {
+  adoptVolumes,
+  forgetDeleted,
+  growVolumes,
+  isInUse,
+  isLeftCopy,
+  machinesOf,
+  removeUnmounted,
+  reportUnmounted,
+  volumesIn,
+} from "./volumes.ts";
 
 /** How a rollout ended. */
 export interface Outcome {
@@ -51,24 +62,43 @@ export async function rollOut(rollout: Rollout, begins: () => void): Promise<Out
   const volumes = await volumesIn(call.api, fleet.app);
   await forgetDeleted(call, fleet, volumes);
   adoptVolumes(fleet, template.volume);
-  if (before) await growVolumes(call, fleet, volumes, template.volume);
+  const machines = before === undefined ? [] : await fleetMachines(call.api, fleet);
+  await growVolumes(call, fleet, { machines, volumes }, template.volume);
+  // The steps leave those that are mounted now.
+  const mounted = new Set(machines.map(volumeOf));
+  const rest = volumes.filter(({ id }) => !mounted.has(id));
+  const left = rest.filter((volume) => isLeftCopy(fleet, volume, machines));
   const outcome = await carryOut(machinesOf(volumes));
-  if (outcome.state === "complete") await leaveRest(rollout, volumes, outcome.machines);
+  if (outcome.state === "complete") await leaveRest(rollout, { volumes: rest, left, machines: outcome.machines });
   return outcome;
 }
 
-/** Deletes or reports the volumes that an interrupted run left. The fleet is as wanted, so a failure is a warning. */
-async function leaveRest(rollout: Rollout, all: readonly Volume[], machines: readonly Machine[]): Promise<void> {
-  const { call, fleet, wanted, before } = rollout;
+/** The volumes that no Machine mounted when a rollout began. */
+interface Rest {
+  readonly volumes: readonly Volume[];
+  /** Copies that an interrupted rollout left. */
+  readonly left: readonly Volume[];
+  /** The Machines of the fleet at its end. */
+  readonly machines: readonly Machine[];
+}
+
+/**
+ * Deletes copies that an interrupted rollout left, and reports other volumes once: others may have destroyed the Machines that had
+ * them, or an earlier fleet. The fleet is as wanted, so a failure is a warning.
+ */
+async function leaveRest({ call, fleet, wanted }: Rollout, { volumes, left, machines }: Rest): Promise<void> {
   const mounted = new Set(machines.map(volumeOf));
-  const volumes = all.filter(({ id }) => !mounted.has(id) && !fleet.kept.has(id));
-  // A new fleet may have the name of one that was deleted, whose volumes were kept.
-  const deleteVolumes = wanted.deleteVolumes && before !== undefined;
-  await leaveUnmounted(call, fleet, volumes, deleteVolumes).catch((error: unknown) =>
-    call.warn(
-      `Fleet ${fleet.app}/${fleet.name}: volumes that an interrupted run left were not deleted: ${messageOf(error)}`,
-    ),
+  const rest = volumes.filter(({ id }) => !mounted.has(id) && !fleet.kept.has(id));
+  const removed = wanted.deleteVolumes ? rest.filter((volume) => left.includes(volume)) : [];
+  await reportUnmounted(
+    call,
+    fleet,
+    rest.filter((volume) => !removed.includes(volume)),
   );
+  for (const error of await removeUnmounted(call, fleet, removed))
+    call.warn(
+      `Fleet ${fleet.app}/${fleet.name}: a copy that an interrupted rollout left was not deleted: ${messageOf(error)}`,
+    );
 }
 
 /** One rollout while it is carried out. */
@@ -204,16 +234,17 @@ function warnOfLost({ call, fleet }: Rollout, members: readonly Found[]): void {
     );
 }
 
-/** Destroys all Machines of a fleet. */
+/** Destroys all Machines of a fleet, and then deletes or reports its volumes that none of them had. */
 export async function destroyAll(call: Call, fleet: FleetKey, wanted: Partial<FleetInputs>): Promise<void> {
   const { api } = call;
   // R8: a list does not prove absence, so the known ones that it lacks are requested; once, because then they are destroyed.
-  let known: ReadonlySet<string> = new Set(fleet.machines);
-  const keptBefore = new Set(fleet.kept);
-  for (;;) {
-    const { machines } = await lookAt(api, fleet, known);
-    if (machines.length === 0) break;
-    known = new Set();
+  const first = await lookAt(api, fleet, new Set(fleet.machines));
+  const mounted = new Set(first.machines.map(volumeOf));
+  const volumes = wanted.volume === undefined ? [] : await volumesIn(api, fleet.app);
+  const rest = volumes.filter(({ id }) => !mounted.has(id));
+  const left = rest.filter((volume) => isLeftCopy(fleet, volume, first.machines));
+  const reportedBefore = new Set(fleet.kept);
+  for (let { machines } = first; machines.length > 0; { machines } = await lookAt(api, fleet)) {
     const template = { config: wanted.config ?? noConfig };
     const nothing = { before: undefined, committed: undefined, isPromoted: true };
     const rollout = { call, fleet, wanted: wanted as FleetInputs, template, ...nothing };
@@ -227,8 +258,15 @@ export async function destroyAll(call: Call, fleet: FleetKey, wanted: Partial<Fl
       call.views?.status(machineView(fleet, machine.name ?? machine.id), "destroyed");
     });
   }
-  if (wanted.volume === undefined) return;
-  const volumes = await volumesIn(api, fleet.app);
-  const unreported = volumes.filter(({ id }) => keptBefore.has(id) || !fleet.kept.has(id));
-  await leaveUnmounted(call, fleet, unreported, wanted.deleteVolumes ?? false);
+  const unreported = rest.filter(({ id }) => reportedBefore.has(id) || !fleet.kept.has(id));
+  const removed = wanted.deleteVolumes
+    ? unreported.filter((volume) => isInUse(fleet, volume) || left.includes(volume))
+    : [];
+  await reportUnmounted(
+    call,
+    fleet,
+    unreported.filter((volume) => !removed.includes(volume)),
+  );
+  const [error] = await removeUnmounted(call, fleet, removed);
+  if (error !== undefined) throw error;
 }

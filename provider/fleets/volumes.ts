@@ -14,7 +14,7 @@ import { isLeaving } from "../apps/app.ts";
 import type { Call } from "../core/resource.ts";
 import { begin, bringToSize } from "../volumes/steps.ts";
 import type { FleetInputs } from "./inputs.ts";
-import { fleetMachines, volumeOf, type FleetKey } from "./members.ts";
+import { phaseOf, volumeOf, type FleetKey } from "./members.ts";
 import { memberName } from "./planner.ts";
 
 type Wanted = NonNullable<FleetInputs["volume"]>;
@@ -78,9 +78,24 @@ const machineIn = ({ name = "" }: Volume): string => name.slice(0, name.lastInde
 const isMarked = ({ app, stacks }: FleetKey, { name = "" }: Volume, machine: string, isCopy: boolean): boolean =>
   machine !== "" && stacks.some((stack) => name === markedName(app, machine, stack, isCopy));
 
-/** Whether a volume is a copy that the fleet made, and nothing shows that one of its Machines has mounted it. */
-const isUnusedCopy = (fleet: FleetKey, volume: Volume): boolean =>
+/** Whether a volume is a copy of which the state does not show whether a Machine has mounted it. */
+const isUnknownCopy = (fleet: FleetKey, volume: Volume): boolean =>
   !fleet.volumes.has(volume.id) && isMarked(fleet, volume, machineIn(volume), true);
+
+/**
+ * Whether a volume is a copy that an interrupted rollout left without a Machine: it is newer than all Machines that serve, so none of
+ * them, and no fleet before this one, has written to it.
+ */
+export function isLeftCopy(fleet: FleetKey, volume: Volume, machines: readonly Machine[]): boolean {
+  const serving = machines.filter((machine) => phaseOf(machine) === "serving");
+  const { createdAt = "" } = volume;
+  return (
+    serving.length > 0 &&
+    serving.every((machine) => machine.createdAt !== undefined && machine.createdAt < createdAt) &&
+    machines.every((machine) => volumeOf(machine) !== volume.id) &&
+    isUnknownCopy(fleet, volume)
+  );
+}
 
 /** The size of a volume when none is given. */
 const sizeOf = ({ sizeGb = 3 }: Wanted): number => sizeGb;
@@ -98,7 +113,7 @@ export const foundByName = (app: string, machine: string, volumes: readonly Volu
   `volume: ${volumes.map(({ id, name = "" }) => `${app}/${id} (${name})`).join(", ")} ${volumes.length === 1 ? "has a name" : "have names"} for Machine ${machine}, and nothing shows that a Machine of this fleet has mounted ${volumes.length === 1 ? "it" : "them"}. To mount one with its data, add its id to volume.adopt. Otherwise delete it, or choose another name for the fleet.`;
 
 /** Whether a new Machine may mount a volume that has a name for it. */
-const mayMount = (fleet: FleetKey, volume: Volume): boolean => owns(fleet, volume) && !isUnusedCopy(fleet, volume);
+const mayMount = (fleet: FleetKey, volume: Volume): boolean => owns(fleet, volume) && !isUnknownCopy(fleet, volume);
 
 /** The volumes that a new Machine would be refused for: unused ones that have a name for it, and are not the fleet's or copies. */
 export const foreignFor = (
@@ -162,9 +177,9 @@ export async function volumeFor(
   const name = volumeNameOf(fleet, machine, false);
   const body = { name, region, sizeGb: sizeOf(wanted), snapshotRetention, encrypted };
   const volume = found ?? (await begin(call, undefined, app, body));
-  fleet.volumes.add(volume.id);
   if (found) call.progress(`Machine ${machine} gets the volume ${found.id} again, with its data`);
   const { id } = await grow(call, app, volume, wanted);
+  // The fleet knows it as its own once a Machine mounts it: it may be one that an earlier fleet left with its data.
   return { id, isNew: found === undefined };
 }
 
@@ -219,10 +234,10 @@ const grow = (call: Call, app: string, volume: Volume, wanted: Wanted): Promise<
 export async function growVolumes(
   call: Call,
   fleet: FleetKey,
-  volumes: readonly Volume[],
+  { machines, volumes }: { readonly machines: readonly Machine[]; readonly volumes: readonly Volume[] },
   wanted: Wanted,
 ): Promise<void> {
-  const mounted = new Set((await fleetMachines(call.api, fleet)).map(volumeOf));
+  const mounted = new Set(machines.map(volumeOf));
   for (const volume of volumes.filter((one) => mounted.has(one.id) && owns(fleet, one))) {
     fleet.volumes.add(volume.id);
     if ((volume.sizeGb ?? 0) < sizeOf(wanted)) await grow(call, fleet.app, volume, wanted);
@@ -236,16 +251,19 @@ export const mountedByName = (machines: readonly Machine[], volumes: readonly Vo
     return mounted !== undefined && isNamedFor(mounted, machine.name ?? "") ? [mounted.id] : [];
   });
 
-/** Forgets the volumes that are deleted, so that the state does not grow. A list does not prove that (R8). */
+/** Forgets the volumes that are deleted, so that the state does not grow. A list or a failed read does not prove that (R8). */
 export async function forgetDeleted(
   { api }: Call,
   { app, volumes, kept }: FleetKey,
   listed: readonly Volume[],
 ): Promise<void> {
   const existing = new Set(listed.map(({ id }) => id));
-  for (const volumeId of [...volumes].filter((id) => !existing.has(id))) {
-    const live = await orUndefined(() => api.volumes.get({ appName: app, volumeId }));
-    if (live === undefined || isLeaving(live.state)) for (const ids of [volumes, kept]) ids.delete(volumeId);
+  for (const volumeId of new Set([...volumes, ...kept].filter((id) => !existing.has(id)))) {
+    const isDeleted = await orUndefined(() => api.volumes.get({ appName: app, volumeId })).then(
+      (live) => live === undefined || isLeaving(live.state),
+      () => false,
+    );
+    if (isDeleted) for (const ids of [volumes, kept]) ids.delete(volumeId);
   }
 }
 
@@ -262,49 +280,73 @@ export async function leaveVolume(
   volumeId: string,
   deleteVolumes: boolean,
 ): Promise<void> {
-  const { app, volumes, kept } = fleet;
-  const key = { appName: app, volumeId };
+  const key = { appName: fleet.app, volumeId };
   const volume = await orUndefined(() => call.api.volumes.get(key));
   if (volume === undefined || isLeaving(volume.state)) return;
-  const isOwn = owns(fleet, volume);
-  if (deleteVolumes && isOwn) {
-    // The volume is detached a moment after its Machine is gone.
-    await retryWhilePreconditionFails(call, `volume ${volumeId} of ${machine} to be detached`, () =>
-      call.api.volumes.delete(key),
-    );
-    for (const ids of [volumes, kept]) ids.delete(volumeId);
-    return;
-  }
-  if (isOwn) kept.add(volumeId);
-  const imported = `pulumi import machines:index:Volume ${baseNameOf(machine)} ${app}/${volumeId}`;
-  const why = !isOwn
+  // The Machine has mounted it.
+  if (owns(fleet, volume)) fleet.volumes.add(volumeId);
+  if (deleteVolumes && owns(fleet, volume)) await remove(call, fleet, machine, volumeId);
+  else warnOfKept(call, fleet, machine, volume);
+}
+
+/** Deletes a volume. It is detached a moment after its Machine is gone. */
+async function remove(call: Call, { app, volumes, kept }: FleetKey, machine: string, volumeId: string): Promise<void> {
+  await retryWhilePreconditionFails(call, `volume ${volumeId} of ${machine} to be detached`, () =>
+    call.api.volumes.delete({ appName: app, volumeId }),
+  );
+  for (const ids of [volumes, kept]) ids.delete(volumeId);
+}
+
+/** Notes that a volume is kept, and says how to find it. */
+function warnOfKept(call: Call, fleet: FleetKey, machine: string, volume: Volume): void {
+  const name = `${fleet.app}/${volume.id}`;
+  if (owns(fleet, volume)) fleet.kept.add(volume.id);
+  const why = !owns(fleet, volume)
     ? ", because the fleet did not create it"
-    : isUnusedCopy(fleet, volume)
-      ? ", a copy that no Machine mounts; an interrupted run created it"
+    : isUnknownCopy(fleet, volume)
+      ? "; it is a copy, and the state does not show whether a Machine has mounted it"
       : isMarked(fleet, volume, machine, true)
         ? `; a Machine ${machine} of the fleet mounts it again, and one of a new fleet if volume.adopt names it`
         : `; a Machine ${machine} of the fleet mounts it again`;
-  call.warn(`volume ${app}/${volumeId} of Machine ${machine} is kept with its data${why}. To manage it: ${imported}`);
+  const imported = `pulumi import machines:index:Volume ${baseNameOf(machine)} ${name}`;
+  call.warn(`volume ${name} of Machine ${machine} is kept with its data${why}. To manage it: ${imported}`);
 }
 
-/**
- * Deletes or reports those of some volumes that the fleet made and no Machine mounts. One that an earlier update kept is reported
- * once more.
- */
-export async function leaveUnmounted(
-  call: Call,
-  fleet: FleetKey,
-  volumes: readonly Volume[],
-  deleteVolumes: boolean,
-): Promise<void> {
+/** Reports those of some volumes that are the fleet's and that no Machine mounts, for example after an interrupted run. */
+export async function reportUnmounted(call: Call, fleet: FleetKey, volumes: readonly Volume[]): Promise<void> {
   for (const volume of volumes) {
-    const machine = memberWith(fleet, volume);
-    if (machine === undefined || (volume.hostStatus ?? "ok") !== "ok") continue;
-    const live = await orUndefined(() => call.api.volumes.get({ appName: fleet.app, volumeId: volume.id }));
-    if (live === undefined || (await holderOf(call, fleet.app, live)) !== undefined) continue;
-    await leaveVolume(call, fleet, machine, volume.id, deleteVolumes && !fleet.kept.has(volume.id));
+    const known = fleet.volumes.has(volume.id) ? (volume.name ?? "").replace(/_[a-z0-9]{4,8}$/, "") : undefined;
+    const machine = memberWith(fleet, volume) ?? known?.replaceAll("_", "-");
+    if (machine === undefined) continue;
+    const holder = await holderOf(call, fleet.app, volume).catch(() => undefined);
+    if (holder === undefined) warnOfKept(call, fleet, machine, volume);
   }
 }
+
+/** How long the volumes that an interrupted run left may take to be deleted. */
+const removalTime = 60_000;
+
+/** Deletes volumes that no Machine mounts. Returns the errors: one volume does not keep the next from its deletion. */
+export async function removeUnmounted(call: Call, fleet: FleetKey, volumes: readonly Volume[]): Promise<unknown[]> {
+  const { clock, deadline } = call.api;
+  const errors: unknown[] = [];
+  for (const volume of volumes) {
+    const at = Math.min(deadline.at, clock.now() + removalTime);
+    const api = call.api.within({ ...deadline, at, allowed: `${removalTime / 1000}s` });
+    const machine = memberWith(fleet, volume) ?? volume.id;
+    try {
+      if ((await holderOf({ ...call, api }, fleet.app, volume)) === undefined)
+        await remove({ ...call, api }, fleet, machine, volume.id);
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  return errors;
+}
+
+/** Whether a deletion of the fleet deletes a volume with the Machines: the state has it, an earlier update did not keep it. */
+export const isInUse = (fleet: FleetKey, volume: Volume): boolean =>
+  fleet.volumes.has(volume.id) && !fleet.kept.has(volume.id) && memberWith(fleet, volume) !== undefined;
 
 /** The member of this fleet, and of no other one of the state, that a volume was created for. */
 function memberWith(fleet: FleetKey, volume: Volume): string | undefined {

@@ -157,7 +157,7 @@ namespace PulumiMachines.Machines
         public Output<string?> Image { get; private set; } = null!;
 
         /// <summary>
-        /// Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+        /// Ids of the volumes that the fleet made, that no Machine mounts, and that were kept and reported, `app/volumeId`.
         /// </summary>
         [Output("keptVolumes")]
         public Output<ImmutableArray<string>> KeptVolumes { get; private set; } = null!;

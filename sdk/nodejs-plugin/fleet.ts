@@ -131,7 +131,7 @@ export class Fleet extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly image: pulumi.Output<string | undefined>;
     /**
-     * Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+     * Ids of the volumes that the fleet made, that no Machine mounts, and that were kept and reported, `app/volumeId`.
      */
     declare public /*out*/ readonly keptVolumes: pulumi.Output<string[] | undefined>;
     /**

@@ -83,7 +83,7 @@ export class Fleet extends pulumi.CustomResource {
   declare readonly otherMachines: pulumi.Output<string[] | undefined>;
   /** Ids of the volumes that the fleet created or adopted, `app/volumeId`. Its Machines mount them, or did so earlier. */
   declare readonly volumes: pulumi.Output<string[] | undefined>;
-  /** Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`. */
+  /** Ids of the volumes that the fleet made, that no Machine mounts, and that were kept and reported, `app/volumeId`. */
   declare readonly keptVolumes: pulumi.Output<string[] | undefined>;
 
   /**

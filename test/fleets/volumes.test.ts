@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { up } from "../support/modelEngine.ts";
 import { withSimulation, type Simulation } from "../support/simulation.ts";
-import { app, Shop } from "./shop.ts";
+import { app, named, Shop } from "./shop.ts";
 
 const volume = { path: "/data", sizeGb: 1 };
 const copied = { volume: { ...volume, copy: true }, strategy: { type: "bluegreen" } };
@@ -73,7 +73,9 @@ test("a copy that an interrupted run left becomes the volume of no later Machine
     const [copy] = shop.volumes().filter(({ attached }) => attached === null);
     const back = { config: { env: { A: "1" } }, strategy: { type: "rolling" } };
     const { warnings } = await shop.succeed(shop.fleet("1", back));
-    expect(warnings.join("\n")).toContain(`volume shop/${copy?.id} of Machine web-ams-2 is kept with its data, a copy`);
+    expect(warnings.join("\n")).toContain(
+      `volume shop/${copy?.id} of Machine web-ams-2 is kept with its data; it is a copy`,
+    );
     const larger = shop.fleet("1", { ...back, regions: { ams: 2 } });
     const { errors } = await shop.up(larger);
     expect(errors.join("\n")).toContain(`volume: shop/${copy?.id}`);
@@ -153,6 +155,69 @@ test("a volume of others with a long name stops no rollout and no deletion", asy
     const { warnings } = await shop.succeed(undefined);
     expect(warnings).toEqual([]);
     expect(shop.volumes().map(({ name }) => name)).toEqual(["a_volume_with_a_long_name_of_x"]);
+  });
+});
+
+const withVolumes = { volume, deleteVolumes: true, regions: { ams: 2 } };
+
+/** A Machine is destroyed, and not by the fleet. Returns the id of its volume. */
+async function destroyedByOthers(shop: Shop, machine: string): Promise<string> {
+  const { id } = named(shop.machines(), machine);
+  const { id: volumeId = "" } = shop.volumes().find(({ attached }) => attached === id) ?? {};
+  await shop.send("DELETE", `/v1/apps/shop/machines/${id}?force=true`);
+  return volumeId;
+}
+
+test("with deleteVolumes, an update deletes no volume of a Machine that others destroyed", async () => {
+  await withSimulation("destroyed by others", async (simulation) => {
+    const shop = new Shop(simulation, withVolumes);
+    await shop.succeed(shop.fleet("1"));
+    const volumeId = await destroyedByOthers(shop, "web-ams-2");
+    const { warnings } = await shop.succeed(shop.fleet("1", { regions: { ams: 1 } }));
+    expect(warnings.join("\n")).toContain(`volume shop/${volumeId} of Machine web-ams-2 is kept with its data`);
+    expect(shop.volumes().map(({ id }) => id)).toContain(volumeId);
+    expect(shop.state["keptVolumes"]).toEqual([`shop/${volumeId}`]);
+  });
+});
+
+test("with deleteVolumes, a deletion deletes also the volume of a Machine that others destroyed", async () => {
+  await withSimulation("destroyed by others, and deleted", async (simulation) => {
+    const shop = new Shop(simulation, withVolumes);
+    await shop.succeed(shop.fleet("1"));
+    await destroyedByOthers(shop, "web-ams-2");
+    await shop.succeed(undefined);
+    expect(shop.volumes()).toEqual([]);
+  });
+});
+
+test.each(["an update", "a deletion"])(
+  "volumes that an earlier fleet left stay, also when the first update of the next one fails: %s",
+  async (next) => {
+    await withSimulation(`earlier fleet/${next}`, async (simulation) => {
+      const shop = new Shop(simulation, { volume, regions: { ams: 2 } });
+      await shop.succeed(shop.fleet("1"));
+      await shop.succeed(undefined);
+      const kept = shop.volumes().map(({ id }) => id);
+      refuseMachines(simulation, 1);
+      const smaller = shop.fleet("1", { deleteVolumes: true, regions: { ams: 1 } });
+      expect((await shop.up(smaller)).errors).not.toEqual([]);
+      await shop.succeed(next === "an update" ? smaller : undefined);
+      expect(shop.volumes().map(({ id }) => id)).toEqual(kept);
+    });
+  },
+);
+
+test("a copy that cannot be deleted does not keep an update from its end", async () => {
+  await withSimulation("lasting refusal", async (simulation) => {
+    const shop = await withUnusedCopy(simulation, { deleteVolumes: true });
+    simulation.service.fail({
+      ...{ operation: "volumes.delete", status: 412, times: "always" },
+      body: { error: "failed_precondition: volume is in use" },
+    });
+    const { warnings } = await shop.succeed(
+      shop.fleet("1", { config: { env: { A: "1" } }, strategy: { type: "rolling" } }),
+    );
+    expect(warnings.join("\n")).toContain("a copy that an interrupted rollout left was not deleted");
   });
 });
 

@@ -111,7 +111,7 @@ type Fleet struct {
 	GatePassed pulumi.BoolPtrOutput `pulumi:"gatePassed"`
 	// The image that the Machines run, with its digest.
 	Image pulumi.StringPtrOutput `pulumi:"image"`
-	// Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+	// Ids of the volumes that the fleet made, that no Machine mounts, and that were kept and reported, `app/volumeId`.
 	KeptVolumes pulumi.StringArrayOutput `pulumi:"keptVolumes"`
 	// The Machines that serve, by name.
 	Machines FleetMemberArrayOutput `pulumi:"machines"`
@@ -463,7 +463,7 @@ func (o FleetOutput) Image() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringPtrOutput { return v.Image }).(pulumi.StringPtrOutput)
 }
 
-// Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+// Ids of the volumes that the fleet made, that no Machine mounts, and that were kept and reported, `app/volumeId`.
 func (o FleetOutput) KeptVolumes() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Fleet) pulumi.StringArrayOutput { return v.KeptVolumes }).(pulumi.StringArrayOutput)
 }

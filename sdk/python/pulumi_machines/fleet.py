@@ -777,7 +777,7 @@ class Fleet(pulumi.CustomResource):
     @pulumi.getter(name="keptVolumes")
     def kept_volumes(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
         """
-        Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+        Ids of the volumes that the fleet made, that no Machine mounts, and that were kept and reported, `app/volumeId`.
         """
         return pulumi.get(self, "kept_volumes")
 

@@ -255,14 +255,14 @@ public class Fleet extends com.pulumi.resources.CustomResource {
         return Codegen.optional(this.image);
     }
     /**
-     * Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+     * Ids of the volumes that the fleet made, that no Machine mounts, and that were kept and reported, `app/volumeId`.
      * 
      */
     @Export(name="keptVolumes", refs={List.class,String.class}, tree="[0,1]")
     private Output</* @Nullable */ List<String>> keptVolumes;
 
     /**
-     * @return Ids of those volumes that were kept when their Machines left the fleet, `app/volumeId`.
+     * @return Ids of the volumes that the fleet made, that no Machine mounts, and that were kept and reported, `app/volumeId`.
      * 
      */
     public Output<Optional<List<String>>> keptVolumes() {
