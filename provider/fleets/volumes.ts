@@ -327,9 +327,9 @@ export async function reportUnmounted(call: Call, fleet: FleetKey, volumes: read
 const removalTime = 60_000;
 
 /** Deletes volumes that no Machine mounts. Returns the errors: one volume does not keep the next from its deletion. */
-export async function removeUnmounted(call: Call, fleet: FleetKey, volumes: readonly Volume[]): Promise<unknown[]> {
+export async function removeUnmounted(call: Call, fleet: FleetKey, volumes: readonly Volume[]): Promise<Error[]> {
   const { clock, deadline } = call.api;
-  const errors: unknown[] = [];
+  const errors: Error[] = [];
   for (const volume of volumes) {
     const at = Math.min(deadline.at, clock.now() + removalTime);
     const api = call.api.within({ ...deadline, at, allowed: `${removalTime / 1000}s` });
@@ -338,7 +338,7 @@ export async function removeUnmounted(call: Call, fleet: FleetKey, volumes: read
       if ((await holderOf({ ...call, api }, fleet.app, volume)) === undefined)
         await remove({ ...call, api }, fleet, machine, volume.id);
     } catch (error) {
-      errors.push(error);
+      errors.push(error as Error);
     }
   }
   return errors;
