@@ -30,9 +30,8 @@ import {
   growVolumes,
   isInUse,
   isLeftCopy,
+  leaveUnmounted,
   machinesOf,
-  removeUnmounted,
-  reportUnmounted,
   volumesIn,
 } from "./volumes.ts";
 
@@ -89,13 +88,8 @@ interface Rest {
 async function leaveRest({ call, fleet, wanted }: Rollout, { volumes, left, machines }: Rest): Promise<void> {
   const mounted = new Set(machines.map(volumeOf));
   const rest = volumes.filter(({ id }) => !mounted.has(id) && !fleet.kept.has(id));
-  const removed = wanted.deleteVolumes ? rest.filter((volume) => left.includes(volume)) : [];
-  await reportUnmounted(
-    call,
-    fleet,
-    rest.filter((volume) => !removed.includes(volume)),
-  );
-  for (const error of await removeUnmounted(call, fleet, removed))
+  const isUnwanted = (volume: Volume): boolean => wanted.deleteVolumes && left.includes(volume);
+  for (const error of await leaveUnmounted(call, fleet, rest, isUnwanted))
     call.warn(
       `Fleet ${fleet.app}/${fleet.name}: a copy that an interrupted rollout left was not deleted: ${messageOf(error)}`,
     );
@@ -259,14 +253,8 @@ export async function destroyAll(call: Call, fleet: FleetKey, wanted: Partial<Fl
     });
   }
   const unreported = rest.filter(({ id }) => reportedBefore.has(id) || !fleet.kept.has(id));
-  const removed = wanted.deleteVolumes
-    ? unreported.filter((volume) => isInUse(fleet, volume) || left.includes(volume))
-    : [];
-  await reportUnmounted(
-    call,
-    fleet,
-    unreported.filter((volume) => !removed.includes(volume)),
-  );
-  const [error] = await removeUnmounted(call, fleet, removed);
+  const isUnwanted = (volume: Volume): boolean =>
+    wanted.deleteVolumes === true && (isInUse(fleet, volume) || left.includes(volume));
+  const [error] = await leaveUnmounted(call, fleet, unreported, isUnwanted);
   if (error !== undefined) throw error;
 }

@@ -93,7 +93,8 @@ export function isLeftCopy(fleet: FleetKey, volume: Volume, machines: readonly M
     serving.length > 0 &&
     serving.every((machine) => machine.createdAt !== undefined && machine.createdAt < createdAt) &&
     machines.every((machine) => volumeOf(machine) !== volume.id) &&
-    isUnknownCopy(fleet, volume)
+    isUnknownCopy(fleet, volume) &&
+    !fleet.kept.has(volume.id)
   );
 }
 
@@ -312,8 +313,23 @@ function warnOfKept(call: Call, fleet: FleetKey, machine: string, volume: Volume
   call.warn(`volume ${name} of Machine ${machine} is kept with its data${why}. To manage it: ${imported}`);
 }
 
-/** Reports those of some volumes that are the fleet's and that no Machine mounts, for example after an interrupted run. */
-export async function reportUnmounted(call: Call, fleet: FleetKey, volumes: readonly Volume[]): Promise<void> {
+/** Deletes some of the volumes that no Machine mounts, for example after an interrupted run, and reports others that are the fleet's. */
+export async function leaveUnmounted(
+  call: Call,
+  fleet: FleetKey,
+  volumes: readonly Volume[],
+  isUnwanted: (volume: Volume) => boolean,
+): Promise<Error[]> {
+  const unwanted = volumes.filter(isUnwanted);
+  await reportUnmounted(
+    call,
+    fleet,
+    volumes.filter((volume) => !unwanted.includes(volume)),
+  );
+  return removeUnmounted(call, fleet, unwanted);
+}
+
+async function reportUnmounted(call: Call, fleet: FleetKey, volumes: readonly Volume[]): Promise<void> {
   for (const volume of volumes) {
     const known = fleet.volumes.has(volume.id) ? (volume.name ?? "").replace(/_[a-z0-9]{4,8}$/, "") : undefined;
     const machine = memberWith(fleet, volume) ?? known?.replaceAll("_", "-");
@@ -326,8 +342,8 @@ export async function reportUnmounted(call: Call, fleet: FleetKey, volumes: read
 /** How long the volumes that an interrupted run left may take to be deleted. */
 const removalTime = 60_000;
 
-/** Deletes volumes that no Machine mounts. Returns the errors: one volume does not keep the next from its deletion. */
-export async function removeUnmounted(call: Call, fleet: FleetKey, volumes: readonly Volume[]): Promise<Error[]> {
+/** Returns the errors: one volume does not keep the next from its deletion. */
+async function removeUnmounted(call: Call, fleet: FleetKey, volumes: readonly Volume[]): Promise<Error[]> {
   const { clock, deadline } = call.api;
   const errors: Error[] = [];
   for (const volume of volumes) {

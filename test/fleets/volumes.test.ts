@@ -86,6 +86,18 @@ test("a copy that an interrupted run left becomes the volume of no later Machine
   });
 });
 
+test("a copy that was reported and kept is not deleted by a later deletion with deleteVolumes", async () => {
+  await withSimulation("reported copy", async (simulation) => {
+    const shop = await withUnusedCopy(simulation, {});
+    const [copy] = shop.volumes().filter(({ attached }) => attached === null);
+    const back = { config: { env: { A: "1" } }, strategy: { type: "rolling" } };
+    await shop.succeed(shop.fleet("1", back));
+    await shop.succeed(shop.fleet("1", { ...back, deleteVolumes: true }));
+    await shop.succeed(undefined);
+    expect(shop.volumes().map(({ id }) => id)).toEqual([copy?.id]);
+  });
+});
+
 test("with deleteVolumes, the next update deletes the copy that an interrupted run left", async () => {
   await withSimulation("next update", async (simulation) => {
     const shop = await withUnusedCopy(simulation, { deleteVolumes: true });
