@@ -53,7 +53,7 @@ export interface Method {
   /** The argument: its name, and what it is. */
   readonly argument: string;
   readonly argumentDescription: string;
-  /** Types of the resources that it takes, with the outputs that the method reads of each. */
+  /** Types of the resources that it takes, with the outputs that the method reads of each; `?` follows one that may be absent. */
   readonly takes: Readonly<Record<string, readonly string[]>>;
   /** The result: its name, and what it is. */
   readonly result: string;

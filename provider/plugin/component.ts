@@ -103,15 +103,20 @@ function typeIn(urn: string): string {
   return /^machines:index:(\w+)$/.exec(token)?.[1] ?? token;
 }
 
-/** Outputs of a resource that a method reads; all of them without names. Those that a preview does not have are unknown. */
+/**
+ * Outputs of a resource that a method reads; all of them without names. Those that a preview does not have are unknown, except those with
+ * `?` after their names: a resource may have none.
+ */
 function readAt(
   held: Held | undefined,
   wanted: { readonly names: readonly string[]; readonly preview: boolean } | undefined,
 ) {
   const { values, marks } = decode(held?.outputs);
-  const names = wanted?.names ?? Object.keys(values);
+  const all = wanted?.names ?? Object.keys(values);
+  const names = all.map((name) => name.replace(/\?$/, ""));
+  const mayLack = (name: string): boolean => !wanted?.preview || all.includes(`${name}?`);
   const valueOf = (name: string): unknown =>
-    name === "id" ? held?.id || UNKNOWN : (values[name] ?? (wanted?.preview ? UNKNOWN : undefined));
+    name === "id" ? held?.id || UNKNOWN : (values[name] ?? (mayLack(name) ? undefined : UNKNOWN));
   const read: Values = Object.fromEntries(names.map((name) => [name, valueOf(name)]));
   return { values: read, isSecret: names.some((name) => holdsSecret(marks?.within.get(name))) };
 }

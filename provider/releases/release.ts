@@ -157,7 +157,7 @@ export const release = defineComponent({
         "Returns the release that this stack runs, for its output `release`: the record that the next stack adopts. It fails if the Machines do not all run one image, unless canaries wait for their promotion.",
       argument: "machines",
       argumentDescription: "The Machines that run the image of the release, or the fleets whose Machines do.",
-      takes: { Machine: ["id", "imageRef"], Fleet: ["machines", "rollout", "awaited"] },
+      takes: { Machine: ["id", "imageRef"], Fleet: ["machines", "rollout", "awaited?"] },
       result: "release",
       resultDescription:
         "The record: `image` with its digest, `digest`, `settings`, `hash`, `stack` that runs it as `project/stack`, ids of the `machines` there, and `promotedBy` and `promotedAt` after a promotion.",

@@ -99,7 +99,7 @@ describe("promotion", () => {
     const [id = ""] = (await releaseOf("dev")).machines;
     expect(await refused(npm("status", "dev"))).toMatch(
       new RegExp(
-        `^dev .* 1 healthy\ndev: the last update failed (just now|\\d+ minutes? ago) and was rolled back: Machine ${id} runs the previous release again\\. `,
+        `^dev .* 1 healthy\ndev: the last update failed (just now|\\d+ minutes? ago)\\. .*\ndev: the rollout of \\S+/web was rolled back: .*Machine ${id} is failed`,
         "m",
       ),
     );

@@ -163,7 +163,7 @@ describe("promotion and back", () => {
     stack.program(program.replace('settings.get("checkout") ?? "classic"', 'pulumi.secret("c4n4ry-checkout")'));
     await stack.ok("up", "--yes", "--skip-preview", "--stack", "dev");
     const { code, output } = await npm("promote", "dev", "staging", "--yes");
-    expect([code, output]).toEqual([2, expect.stringContaining("the release of stack dev holds a secret")]);
+    expect([code, output]).toEqual([2, expect.stringContaining("the release of stack dev contains a secret")]);
     expect(output + configuration("staging")).not.toContain("c4n4ry");
     stack.program(program);
     expect((await npm("promote", "nowhere", "staging")).output).toContain(

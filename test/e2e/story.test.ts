@@ -262,7 +262,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
         data: { nonce: string };
       };
       change(({ web, options }) => {
-        web["config"] = { ...(web["config"] as object), env: { GREETING: "leased" } };
+        web["config"] = { ...(web["config"] as object), env: { GREETING: "good day" } };
         options["customTimeouts"] = { update: "3s" };
       });
       expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(
@@ -279,7 +279,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("the story of a stack on %s"
         "svc-machine-lease-nonce": data.nonce,
       });
       expect(counts(await up)).toEqual({ updated: 1, unchanged: 4 });
-      expect((await find("web")).config["env"]).toEqual({ GREETING: "leased" });
+      expect((await find("web")).config["env"]).toEqual({ GREETING: "good day" });
     },
   );
 

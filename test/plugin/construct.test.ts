@@ -299,6 +299,14 @@ describe("a Release", () => {
       expect((await runBy(unknown(), { dryRun: true })).release).toEqual(unknown());
       expect((await runBy([unknown()], { dryRun: true })).release).toEqual(unknown());
       expect((await runBy([runs("web", of("a"))], { dryRun: true })).release).toMatchObject({ digest: of("a") });
+      // A fleet without Machines that wait for traffic.
+      const machines = [{ id: "app/1", digest: of("a"), version: "01" }];
+      const fleet = (state: Properties) => monitor.resources.set(urn("Fleet", "fleet"), { id: "app/fleet", state });
+      const reference = new Reference(urn("Fleet", "fleet"), "app/fleet");
+      fleet({ machines, rollout: "complete" });
+      expect((await runBy([reference], { dryRun: true })).release).toMatchObject({ digest: of("a") });
+      fleet({ rollout: "complete" });
+      expect((await runBy([reference], { dryRun: true })).release).toEqual(unknown());
       await construct({ image: unknown() }, { dryRun: true });
       expect((await runBy([runs("web", of("a"))], { dryRun: true })).release).toEqual(unknown());
     });
