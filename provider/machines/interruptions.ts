@@ -14,8 +14,8 @@ const gathering = 50;
 const gatheringAtMost = 1000;
 /** Milliseconds for which a list of the App's Machines counts as current. */
 const currentFor = 1000;
-/** Milliseconds after which a replacement that was deleted and not created again no longer makes others wait. */
-const abandonedAfter = 10_000;
+/** Milliseconds after which a replacement that was deleted and not created again no longer makes others wait. A busy engine takes seconds. */
+const abandonedAfter = 60_000;
 
 interface Waiting {
   readonly key: MachineKey;
