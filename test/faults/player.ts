@@ -127,6 +127,8 @@ class Run {
   #wrong: Step[] = [];
   /** Warnings about objects that may be in no state. */
   readonly #reported: string[] = [];
+  /** Secrets of which a deletion said that they stay set, because something else, which may be of the same program, wrote them last. */
+  readonly #leftSet = new Set<string>();
   /** The last inputs of everything that was ever in the program, by name. */
   readonly #declared = new Map<string, Declared>();
   #steps = 0;
@@ -508,6 +510,10 @@ class Run {
     const warnings = process.said.filter(({ kind }) => kind === "warning").map(({ text }) => text);
     for (const text of warnings) this.#say(`      warning: ${text}`);
     this.#reported.push(...warnings.filter((text) => text.includes("pulumi-machines orphans")));
+    for (const text of warnings) {
+      const [, name, app] = /^(\w+) of App (\S+) stays set: something else has written it/.exec(text) ?? [];
+      if (name !== undefined) this.#leftSet.add(`Secret ${app}/${name}`);
+    }
   }
 
   /** Records steps that may or may not have been applied. */
@@ -686,7 +692,8 @@ class Run {
       const machine = `Machine ${id.slice(0, id.lastIndexOf("/"))}`;
       return !inState(this.#stack).includes(machine) || this.#mayHaveWritten(["MachineMetadata", "Machine"]);
     }
-    if (isKind(type, "written")) return this.#mayHaveWritten(kindNames.filter((one) => isKind(one, "written")));
+    if (isKind(type, "written"))
+      return this.#leftSet.has(what) || this.#mayHaveWritten(kindNames.filter((one) => isKind(one, "written")));
     return (
       this.#reported.some((text) => text.includes(bareId(id))) ||
       [...this.#declared.values()].some(
