@@ -22,6 +22,8 @@ const regionTag = "pulumi-fleet-region";
 export const moveTag = "pulumi-fleet-move";
 /** Tag with the name of the Machine of whose volume a Machine has a copy, until it gets traffic. */
 const copyTag = "pulumi-fleet-copy";
+/** Tag of a Machine that mounts a volume with the data of an earlier one, until it gets traffic. */
+const dataTag = "pulumi-fleet-data";
 /** Tag with the version of the secrets that a Machine was updated for, because it cannot be read back. */
 export const secretsTag = "pulumi-fleet-secrets";
 /** Tag with the memory limit that was set, and the version for which it was: a list does not show limits. */
@@ -258,6 +260,7 @@ export function configOf(
     readonly phase: Phase;
     readonly volumeId: string | undefined;
     readonly copyOf?: string | undefined;
+    readonly hasData?: boolean;
   },
 ): Config {
   const tags = {
@@ -265,6 +268,7 @@ export function configOf(
     [regionTag]: member.region,
     [phaseTag]: member.phase,
     ...(member.copyOf === undefined || member.phase !== "green" ? {} : { [copyTag]: member.copyOf }),
+    ...(member.hasData && member.phase === "green" ? { [dataTag]: "true" } : {}),
     ...(minSecretsVersion === undefined ? {} : { [secretsTag]: String(minSecretsVersion) }),
     ...ownerTagsOf(fleet),
   };
@@ -306,11 +310,14 @@ export const ownConfig = (machine: Machine, written: Config, before: Config | un
   fromService(machine.config ?? noConfig, {
     ...written,
     // These are removed when they are no longer wanted.
-    metadata: { [moveTag]: "", [copyTag]: "", ...before?.metadata, ...written.metadata },
+    metadata: { [moveTag]: "", [copyTag]: "", [dataTag]: "", ...before?.metadata, ...written.metadata },
   });
 
 /** The Machine of whose volume this one has a copy. */
 export const copyOf = (machine: Machine): string | undefined => metadataOf(machine)[copyTag];
+
+/** Whether a Machine without traffic mounts a volume with the data of an earlier one. */
+export const hasEarlierData = (machine: Machine): boolean => metadataOf(machine)[dataTag] !== undefined;
 
 /** Where a Machine is being moved. */
 function movesTo(machine: Machine, fleet: string): Member["movesTo"] {
@@ -359,6 +366,7 @@ export const membersOf = (
       phase: tagged,
       volumeId: volumeOf(machine),
       copyOf: copyOf(machine),
+      hasData: hasEarlierData(machine),
     });
     const same = templateOf(machine, wanted, before);
     // A green one is cordoned on purpose.

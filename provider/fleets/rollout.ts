@@ -24,16 +24,8 @@ import { countText, describe, reasonOf, RolloutFailure, showStep, underwayText, 
 import { Best, bringsUp, isReleaseDue, mostAttempts, plan, type Plan, type Step, type Wanted } from "./planner.ts";
 import { Steps, takeAway } from "./steps.ts";
 import { Observed } from "./observed.ts";
-import {
-  adoptVolumes,
-  forgetDeleted,
-  growVolumes,
-  isInUse,
-  isLeftCopy,
-  leaveUnmounted,
-  machinesOf,
-  volumesIn,
-} from "./volumes.ts";
+import { forgetDeleted, isInUse, isLeftCopy, leaveUnmounted } from "./unmounted.ts";
+import { adoptVolumes, growVolumes, machinesOf, volumesIn } from "./volumes.ts";
 
 /** How a rollout ended. */
 export interface Outcome {

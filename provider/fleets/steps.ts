@@ -16,6 +16,7 @@ import { millisecondsOf } from "./inputs.ts";
 import {
   configOf,
   copyOf,
+  hasEarlierData,
   fleetMachines,
   isReady,
   keyOf,
@@ -139,7 +140,13 @@ async function apply(rollout: Rollout, step: Step, members: readonly Found[]): P
   if (member === undefined) return [];
   const { id } = member.machine;
   if (step.kind === "move") return [...resultOf(await move(rollout, step, member)), [id, undefined]];
-  if (step.kind === "destroy" || step.kind === "keep") return [[id, await takeAway(rollout, step.kind, member)]];
+  if (step.kind === "keep") return [[id, await takeAway(rollout, "keep", member)]];
+  if (step.kind === "destroy") {
+    const { wanted } = rollout;
+    // A new configuration that never got traffic takes no data with it that was there before.
+    const deleteVolumes = wanted.deleteVolumes && !hasEarlierData(member.machine);
+    return [[id, await takeAway({ ...rollout, wanted: { ...wanted, deleteVolumes } }, "destroy", member)]];
+  }
   const now = step.kind === "await" && member.phase === "kept" ? "green" : member.phase;
   const changed = await change(rollout, member, step.kind === "expose" || now === "lost" ? "serving" : now);
   if (step.kind === "update" || step.kind === "await") await stayHealthy(rollout, changed);
@@ -217,7 +224,8 @@ async function create(rollout: Rollout, step: Create, volume: VolumeOfNew | unde
   const { call, fleet, template, wanted } = rollout;
   const volumeId = volume?.id;
   const phase = step.isGreen ? "green" : "serving";
-  const config = configOf(fleet, template, { region: step.region, phase, volumeId, copyOf: step.copyOf });
+  const hasData = volume !== undefined && !volume.isNew && step.copyOf === undefined;
+  const config = configOf(fleet, template, { region: step.region, phase, volumeId, copyOf: step.copyOf, hasData });
   const body = {
     name: step.name,
     region: step.region,
@@ -257,7 +265,8 @@ async function limitMemory(rollout: Rollout, machine: Machine): Promise<Machine>
 async function change(rollout: Rollout, { machine, region }: Found, phase: Phase): Promise<Machine> {
   const { fleet, template } = rollout;
   const volumeId = volumeOf(machine);
-  const config = configOf(fleet, template, { region, phase, volumeId, copyOf: copyOf(machine) });
+  const tagged = { copyOf: copyOf(machine), hasData: hasEarlierData(machine) };
+  const config = configOf(fleet, template, { region, phase, volumeId, ...tagged });
   const rests = machine.state !== "started" && isReady({ ...machine, cordoned: false }, template.config);
   const wanted = {
     config,

@@ -14,8 +14,7 @@ import { isLeaving } from "../apps/app.ts";
 import type { Call } from "../core/resource.ts";
 import { begin, bringToSize } from "../volumes/steps.ts";
 import type { FleetInputs } from "./inputs.ts";
-import { phaseOf, volumeOf, type FleetKey } from "./members.ts";
-import { memberName } from "./planner.ts";
+import { volumeOf, type FleetKey } from "./members.ts";
 
 type Wanted = NonNullable<FleetInputs["volume"]>;
 
@@ -26,6 +25,9 @@ const [shortestMark, longestMark] = [4, 8];
 
 /** The name of a Machine in the name of its volume, which has no hyphens. */
 const baseNameOf = (machine: string): string => machine.replaceAll("-", "_");
+
+/** The name of a Machine, from the name of its volume without the mark. */
+const machineNameOf = (base: string): string => base.replaceAll("_", "-");
 
 /** The name of a volume with its mark; undefined if the Machine's name leaves no room for one. */
 function markedName(app: string, machine: string, stack: string, isCopy: boolean): string | undefined {
@@ -49,19 +51,21 @@ function volumeNameOf({ app, stack }: FleetKey, machine: string, isCopy: boolean
   );
 }
 
-/** The names that the volume of a Machine may have: with a mark, or without one as earlier versions named it. */
-const isNamedFor = ({ name = "" }: Volume, machine: string): boolean => {
-  const base = baseNameOf(machine);
-  return name === base || (name.startsWith(`${base}_`) && /^[a-z0-9]{4,8}$/.test(name.slice(base.length + 1)));
-};
+/** What the name of a volume may be without its mark: earlier versions made volumes without marks. */
+const basesOf = ({ name = "" }: Volume): readonly string[] => [
+  name,
+  name.replace(new RegExp(`_[a-z0-9]{${shortestMark},${longestMark}}$`), ""),
+];
+
+/** Whether a volume has a name that the volume of a Machine may have. */
+const isNamedFor = (volume: Volume, machine: string): boolean => basesOf(volume).includes(baseNameOf(machine));
+
+/** The name of a Machine that has or had a volume, if a fleet made it. */
+export const machineOf = (volume: Volume): string => machineNameOf(basesOf(volume).at(-1) ?? "");
 
 /** Names of Machines that have or had the volumes. */
 export const machinesOf = (volumes: readonly Volume[]): Set<string> =>
-  new Set(
-    volumes.flatMap(({ name = "" }) =>
-      [name, name.replace(/_[a-z0-9]{4,8}$/, "")].map((one) => one.replaceAll("_", "-")),
-    ),
-  );
+  new Set(volumes.flatMap((volume) => basesOf(volume).map(machineNameOf)));
 
 /** Whether a volume is the fleet's: its id is known, or its name has the mark of this state. */
 export const owns = (fleet: FleetKey, volume: Volume): boolean =>
@@ -73,30 +77,14 @@ export function madeFor(fleet: FleetKey, volume: Volume): string | undefined {
   return isMarked(fleet, volume, machine, false) || isMarked(fleet, volume, machine, true) ? machine : undefined;
 }
 
-const machineIn = ({ name = "" }: Volume): string => name.slice(0, name.lastIndexOf("_")).replaceAll("_", "-");
+const machineIn = ({ name = "" }: Volume): string => machineNameOf(name.slice(0, name.lastIndexOf("_")));
 
 const isMarked = ({ app, stacks }: FleetKey, { name = "" }: Volume, machine: string, isCopy: boolean): boolean =>
   machine !== "" && stacks.some((stack) => name === markedName(app, machine, stack, isCopy));
 
 /** Whether a volume is a copy of which the state does not show whether a Machine has mounted it. */
-const isUnknownCopy = (fleet: FleetKey, volume: Volume): boolean =>
+export const isUnknownCopy = (fleet: FleetKey, volume: Volume): boolean =>
   !fleet.volumes.has(volume.id) && isMarked(fleet, volume, machineIn(volume), true);
-
-/**
- * Whether a volume is a copy that an interrupted rollout left without a Machine: it is newer than all Machines that serve, so none of
- * them, and no fleet before this one, has written to it.
- */
-export function isLeftCopy(fleet: FleetKey, volume: Volume, machines: readonly Machine[]): boolean {
-  const serving = machines.filter((machine) => phaseOf(machine) === "serving");
-  const { createdAt = "" } = volume;
-  return (
-    serving.length > 0 &&
-    serving.every((machine) => machine.createdAt !== undefined && machine.createdAt < createdAt) &&
-    machines.every((machine) => volumeOf(machine) !== volume.id) &&
-    isUnknownCopy(fleet, volume) &&
-    !fleet.kept.has(volume.id)
-  );
-}
 
 /** The size of a volume when none is given. */
 const sizeOf = ({ sizeGb = 3 }: Wanted): number => sizeGb;
@@ -197,7 +185,7 @@ export async function discardVolume(call: Call, fleet: FleetKey, machine: string
 }
 
 /** The Machine that mounts a volume, if it exists. One that is deleted releases the volume a moment later. */
-async function holderOf(
+export async function holderOf(
   { api }: Call,
   app: string,
   { attachedMachineId: machineId }: Volume,
@@ -252,22 +240,6 @@ export const mountedByName = (machines: readonly Machine[], volumes: readonly Vo
     return mounted !== undefined && isNamedFor(mounted, machine.name ?? "") ? [mounted.id] : [];
   });
 
-/** Forgets the volumes that are deleted, so that the state does not grow. A list or a failed read does not prove that (R8). */
-export async function forgetDeleted(
-  { api }: Call,
-  { app, volumes, kept }: FleetKey,
-  listed: readonly Volume[],
-): Promise<void> {
-  const existing = new Set(listed.map(({ id }) => id));
-  for (const volumeId of new Set([...volumes, ...kept].filter((id) => !existing.has(id)))) {
-    const isDeleted = await orUndefined(() => api.volumes.get({ appName: app, volumeId })).then(
-      (live) => live === undefined || isLeaving(live.state),
-      () => false,
-    );
-    if (isDeleted) for (const ids of [volumes, kept]) ids.delete(volumeId);
-  }
-}
-
 /** Notes the volumes that a fleet adopts. */
 export const adoptVolumes = ({ volumes }: FleetKey, { adopt = [] }: Pick<Wanted, "adopt">): void => {
   for (const id of adopt) volumes.add(bareId(id));
@@ -291,7 +263,12 @@ export async function leaveVolume(
 }
 
 /** Deletes a volume. It is detached a moment after its Machine is gone. */
-async function remove(call: Call, { app, volumes, kept }: FleetKey, machine: string, volumeId: string): Promise<void> {
+export async function remove(
+  call: Call,
+  { app, volumes, kept }: FleetKey,
+  machine: string,
+  volumeId: string,
+): Promise<void> {
   await retryWhilePreconditionFails(call, `volume ${volumeId} of ${machine} to be detached`, () =>
     call.api.volumes.delete({ appName: app, volumeId }),
   );
@@ -299,7 +276,7 @@ async function remove(call: Call, { app, volumes, kept }: FleetKey, machine: str
 }
 
 /** Notes that a volume is kept, and says how to find it. */
-function warnOfKept(call: Call, fleet: FleetKey, machine: string, volume: Volume): void {
+export function warnOfKept(call: Call, fleet: FleetKey, machine: string, volume: Volume): void {
   const name = `${fleet.app}/${volume.id}`;
   if (owns(fleet, volume)) fleet.kept.add(volume.id);
   const why = !owns(fleet, volume)
@@ -311,62 +288,4 @@ function warnOfKept(call: Call, fleet: FleetKey, machine: string, volume: Volume
         : `; a Machine ${machine} of the fleet mounts it again`;
   const imported = `pulumi import machines:index:Volume ${baseNameOf(machine)} ${name}`;
   call.warn(`volume ${name} of Machine ${machine} is kept with its data${why}. To manage it: ${imported}`);
-}
-
-/** Deletes some of the volumes that no Machine mounts, for example after an interrupted run, and reports others that are the fleet's. */
-export async function leaveUnmounted(
-  call: Call,
-  fleet: FleetKey,
-  volumes: readonly Volume[],
-  isUnwanted: (volume: Volume) => boolean,
-): Promise<Error[]> {
-  const unwanted = volumes.filter(isUnwanted);
-  await reportUnmounted(
-    call,
-    fleet,
-    volumes.filter((volume) => !unwanted.includes(volume)),
-  );
-  return removeUnmounted(call, fleet, unwanted);
-}
-
-async function reportUnmounted(call: Call, fleet: FleetKey, volumes: readonly Volume[]): Promise<void> {
-  for (const volume of volumes) {
-    const known = fleet.volumes.has(volume.id) ? (volume.name ?? "").replace(/_[a-z0-9]{4,8}$/, "") : undefined;
-    const machine = memberWith(fleet, volume) ?? known?.replaceAll("_", "-");
-    if (machine === undefined) continue;
-    const holder = await holderOf(call, fleet.app, volume).catch(() => undefined);
-    if (holder === undefined) warnOfKept(call, fleet, machine, volume);
-  }
-}
-
-/** How long the volumes that an interrupted run left may take to be deleted. */
-const removalTime = 60_000;
-
-/** Returns the errors: one volume does not keep the next from its deletion. */
-async function removeUnmounted(call: Call, fleet: FleetKey, volumes: readonly Volume[]): Promise<Error[]> {
-  const { clock, deadline } = call.api;
-  const errors: Error[] = [];
-  for (const volume of volumes) {
-    const at = Math.min(deadline.at, clock.now() + removalTime);
-    const api = call.api.within({ ...deadline, at, allowed: `${removalTime / 1000}s` });
-    const machine = memberWith(fleet, volume) ?? volume.id;
-    try {
-      if ((await holderOf({ ...call, api }, fleet.app, volume)) === undefined)
-        await remove({ ...call, api }, fleet, machine, volume.id);
-    } catch (error) {
-      errors.push(error as Error);
-    }
-  }
-  return errors;
-}
-
-/** Whether a deletion of the fleet deletes a volume with the Machines: the state has it, an earlier update did not keep it. */
-export const isInUse = (fleet: FleetKey, volume: Volume): boolean =>
-  fleet.volumes.has(volume.id) && !fleet.kept.has(volume.id) && memberWith(fleet, volume) !== undefined;
-
-/** The member of this fleet, and of no other one of the state, that a volume was created for. */
-function memberWith(fleet: FleetKey, volume: Volume): string | undefined {
-  const machine = madeFor(fleet, volume) ?? "";
-  const number = Number(machine.slice(machine.lastIndexOf("-") + 1));
-  return machine === memberName(fleet.name, volume.region ?? "", number) ? machine : undefined;
 }

@@ -1,7 +1,7 @@
 // The volumes of a fleet over several runs: after failed and interrupted ones, none is left without a word, and none that no Machine has
 // mounted becomes the volume of a later Machine.
 import { expect, test } from "vitest";
-import { up } from "../support/modelEngine.ts";
+import { failures, importResource, up } from "../support/modelEngine.ts";
 import { withSimulation, type Simulation } from "../support/simulation.ts";
 import { app, named, Shop } from "./shop.ts";
 
@@ -172,6 +172,8 @@ test("a volume of others with a long name stops no rollout and no deletion", asy
 
 const withVolumes = { volume, deleteVolumes: true, regions: { ams: 2 } };
 
+const crashing = { env: { MACHINES_SIMULATE: "exit:1" }, restart: { policy: "always" } };
+
 /** A Machine is destroyed, and not by the fleet. Returns the id of its volume. */
 async function destroyedByOthers(shop: Shop, machine: string): Promise<string> {
   const { id } = named(shop.machines(), machine);
@@ -201,6 +203,69 @@ test("with deleteVolumes, a deletion deletes also the volume of a Machine that o
     expect(shop.volumes()).toEqual([]);
   });
 });
+
+test.each(["stop", "rollback"])(
+  "with deleteVolumes, a blue/green update that fails deletes no volume of a Machine that others destroyed: %s",
+  async (onFailure) => {
+    await withSimulation(`failed blue/green/${onFailure}`, async (simulation) => {
+      const shop = new Shop(simulation, { ...withVolumes, ...copied, onFailure });
+      await shop.succeed(shop.fleet("1"));
+      const volumeId = await destroyedByOthers(shop, "web-ams-2");
+      const failed = await shop.up(shop.fleet("2", { config: crashing }));
+      expect(failed.errors).not.toEqual([]);
+      // A rollback has brought all Machines back.
+      const next = onFailure === "stop" ? await shop.succeed(shop.fleet("3")) : failed;
+      const { attached } = shop.volumes().find(({ id }) => id === volumeId) ?? {};
+      expect(named(shop.machines(), "web-ams-2").id).toBe(attached);
+      expect([...failed.warnings, ...next.warnings].join("\n")).toContain(
+        `volume shop/${volumeId} of Machine web-ams-2 is kept with its data; a Machine web-ams-2 of the fleet mounts it again`,
+      );
+      expect(shop.volumes()).toHaveLength(2);
+    });
+  },
+);
+
+test("a volume that was kept stays after a blue/green update that fails, also for a later deletion with deleteVolumes", async () => {
+  await withSimulation("kept, and a failed growth", async (simulation) => {
+    const shop = new Shop(simulation, { ...copied, regions: { ams: 1 } });
+    await shop.succeed(shop.fleet("1", { regions: { ams: 2 } }));
+    await shop.succeed(shop.fleet("1"));
+    const [kept] = shop.state["keptVolumes"] as string[];
+    const grown = { regions: { ams: 2 }, deleteVolumes: true };
+    expect((await shop.up(shop.fleet("2", { config: crashing, ...grown }))).errors).not.toEqual([]);
+    await shop.succeed(shop.fleet("1", { deleteVolumes: true }));
+    expect(shop.state["keptVolumes"]).toEqual([kept]);
+    await shop.succeed(undefined);
+    expect(shop.volumes().map(({ id }) => `shop/${id}`)).toEqual([kept]);
+  });
+});
+
+test.each(["an import", "a state of an earlier version"])(
+  "with deleteVolumes, an update deletes no volume that was kept before %s",
+  async (what) => {
+    await withSimulation(`kept before/${what}`, async (simulation) => {
+      const shop = new Shop(simulation, { volume });
+      await shop.succeed(shop.fleet("1", { regions: { ams: 2 } }));
+      await shop.succeed(shop.fleet("1", { regions: { ams: 1 } }));
+      const volumes = shop.volumes().map(({ id }) => id);
+      if (what === "an import") {
+        const [lost] = shop.stack.resources.splice(
+          shop.stack.resources.findIndex(({ type }) => type === "Fleet"),
+          1,
+        );
+        if (!lost) throw new Error("the state has no fleet");
+        const process = simulation.start();
+        const report = await process.run(() => importResource(shop.stack, lost, process));
+        if (report === "died") throw new Error("the process died");
+        expect(failures(report)).toEqual([]);
+      } else delete shop.state["keptVolumes"];
+      await shop.succeed(shop.fleet("2", { regions: { ams: 1 }, deleteVolumes: true }));
+      expect(shop.volumes().map(({ id }) => id)).toEqual(volumes);
+      await shop.succeed(undefined);
+      expect(shop.volumes()).toHaveLength(1);
+    });
+  },
+);
 
 test.each(["an update", "a deletion"])(
   "volumes that an earlier fleet left stay, also when the first update of the next one fails: %s",
