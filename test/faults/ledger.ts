@@ -54,8 +54,16 @@ export class Ledger {
   /** Until when requests of a run that died may arrive. */
   #lateUntil = 0;
 
-  /** Before a run: records what its program allows for existing data. A destroy has no program. */
-  open(stack: Stack, program: readonly Declared[] | undefined, service: Service): void {
+  /**
+   * Before a run: records what its program allows for existing data. A destroy has no program. A target that the program has only under
+   * another name is deleted, as with a destroy: the engine does not check that other resource.
+   */
+  open(
+    stack: Stack,
+    program: readonly Declared[] | undefined,
+    service: Service,
+    targets: readonly string[] = [],
+  ): void {
     // The last request of a run that died may have arrived after that run, or may still arrive.
     this.#forgetGone(new Set(onService(service)), service);
     const isSettled = service.context.clock.now() >= this.#lateUntil;
@@ -63,7 +71,10 @@ export class Ledger {
     const isHeld = (kept: Kept) => kept.mark === undefined && isGuarded(kept);
     const held = new Set(stack.resources.filter(isHeld).flatMap(linesOf));
     for (const [line, entry] of this.#entries) {
-      const declared = program?.find(({ name, aliases = [] }) => name === entry.name || aliases.includes(entry.name));
+      const declared = program?.find(
+        ({ name, aliases = [] }) =>
+          name === entry.name || (aliases.includes(entry.name) && !targets.includes(entry.name)),
+      );
       if (!declared) entry.mayGo ||= !entry.isProtected;
       else if (!isGuarded(declared)) entry.mayGo = true;
       else if (held.has(line) && isSettled) entry.mayGo = false;

@@ -347,9 +347,9 @@ class Run {
     special: Special = {},
   ): Promise<Report | undefined> {
     for (const declared of program) this.#declared.set(declared.name, declared);
-    this.#ledger.open(this.#stack, program, this.#simulation.service.service);
-    this.#isSteady = false;
     const { asked } = special;
+    this.#ledger.open(this.#stack, program, this.#simulation.service.service, asked?.targets);
+    this.#isSteady = false;
     const report = await this.#run("up", (host) => up(this.#stack, program, host, asked), trouble, {
       ...special,
       program,
@@ -389,7 +389,9 @@ class Run {
   async #loseWay(verb: Phase["verb"]): Promise<void> {
     const before = inState(this.#stack);
     const isSteady = this.#isSteady && !this.#stale && this.#unsure.size === 0;
-    if (verb === "up" && isSteady && !this.#stack.resources.some(({ mark }) => mark !== undefined)) {
+    // What a failed try has reported stays in the state, so that the engine updates the resource.
+    const isPending = ({ mark, failed }: Kept) => mark !== undefined || failed.length > 0;
+    if (verb === "up" && isSteady && !this.#stack.resources.some(isPending)) {
       const work = (host: Host) => up(this.#stack, this.#program, host);
       const report = await this.#run("up", work, noTrouble, { isLost: true, program: this.#program });
       const done = changes(report ?? []);
