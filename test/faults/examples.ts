@@ -88,6 +88,14 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
       ),
     ),
   ),
+  "a tainted key whose replacement was refused, renamed": [
+    story(
+      [slot("SecretKey", { isGuarded: true, option: "first", renames: [null, "alias", null, null] })],
+      up(),
+      same({ force: "taint" }, 1),
+      up(),
+    ),
+  ],
   // Its replacement is under another name, and the program returns to the first name before the original is deleted.
   "an original whose deletion is pending, and whose name is wanted again": [
     story([slot("App", { life: [6, 0, 6, 0] }), slot("Machine")], up(), up({ force: "replace", sibling: true }), up()),

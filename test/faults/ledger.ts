@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { leavesIn } from "../../provider/core/redaction.ts";
 import type { Values } from "../../provider/core/resource.ts";
+import { idFrom } from "../../provider/core/run/program.ts";
 import { writeOnlyIn } from "../../provider/core/writeOnly.ts";
 import type { ResourceName } from "../../provider/registry.ts";
 import type { Service } from "../../service/index.ts";
@@ -56,7 +57,8 @@ export class Ledger {
 
   /**
    * Before a run: records what its program allows for existing data. A destroy has no program. A target that the program has only under
-   * another name is deleted, as with a destroy: the engine does not check that other resource.
+   * another name is deleted, as with a destroy: the engine does not check that other resource. Nor does it say that a tainted object had
+   * another name, which the provider knows only if the inputs decide on the id.
    */
   open(
     stack: Stack,
@@ -70,10 +72,11 @@ export class Ledger {
     // If its parent is deleted first, the engine uses the inputs of the last up; only an up withdraws a permission.
     const isHeld = (kept: Kept) => kept.mark === undefined && isGuarded(kept);
     const held = new Set(stack.resources.filter(isHeld).flatMap(linesOf));
+    const isUnknown = ({ type, inputs, tainted }: Kept) => tainted && idFrom(resourceOf(type), inputs) === undefined;
+    const unguarded = new Set([...targets, ...stack.resources.filter(isUnknown).map(({ name }) => name)]);
     for (const [line, entry] of this.#entries) {
       const declared = program?.find(
-        ({ name, aliases = [] }) =>
-          name === entry.name || (aliases.includes(entry.name) && !targets.includes(entry.name)),
+        ({ name, aliases = [] }) => name === entry.name || (aliases.includes(entry.name) && !unguarded.has(entry.name)),
       );
       if (!declared) entry.mayGo ||= !entry.isProtected;
       else if (!isGuarded(declared)) entry.mayGo = true;

@@ -124,14 +124,17 @@ export class Program {
 
   /**
    * The resources that an object of the state may belong to. There can be several: an alias may have renamed the resource, and
-   * another resource of the program may now have its former name.
+   * another resource of the program may now have its former name. Of a tainted object the engine requests no diff, so that an alias is
+   * known only by the id, if the inputs decide on it.
    */
   candidatesFor(resource: Resource, id: string, state: Values): readonly Declared[] {
     const { owner: ownerInState = "" } = contextOf(state);
     return this.all.filter(
       (declared) =>
         declared.resource === resource &&
-        (declared.owner === ownerInState || declared.id === id || declared.formerOwners.includes(ownerInState)),
+        (declared.owner === ownerInState ||
+          (declared.id ?? idFrom(resource, declared.inputs)) === id ||
+          declared.formerOwners.includes(ownerInState)),
     );
   }
 
