@@ -51,11 +51,10 @@ function volumeNameOf({ app, stack }: FleetKey, machine: string, isCopy: boolean
   );
 }
 
+const markAtEnd = new RegExp(`_[a-z0-9]{${shortestMark},${longestMark}}$`);
+
 /** What the name of a volume may be without its mark: earlier versions made volumes without marks. */
-const basesOf = ({ name = "" }: Volume): readonly string[] => [
-  name,
-  name.replace(new RegExp(`_[a-z0-9]{${shortestMark},${longestMark}}$`), ""),
-];
+const basesOf = ({ name = "" }: Volume): readonly string[] => [name, name.replace(markAtEnd, "")];
 
 /** Whether a volume has a name that the volume of a Machine may have. */
 const isNamedFor = (volume: Volume, machine: string): boolean => basesOf(volume).includes(baseNameOf(machine));
