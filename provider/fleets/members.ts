@@ -251,17 +251,18 @@ async function tag(call: Call, fleet: FleetKey, machine: Machine, minSecretsVers
   await call.api.machines.patchMetadata({ ...key, body: { metadata: tags } });
 }
 
+/** The volume that a Machine mounts, and where its data are from. */
+interface Mounted {
+  readonly volumeId: string | undefined;
+  readonly copyOf?: string | undefined;
+  readonly hasData?: boolean;
+}
+
 /** The configuration of one member: the template's, with the fleet's tags. */
 export function configOf(
   fleet: FleetKey,
   { config, minSecretsVersion, volume }: Template,
-  member: {
-    readonly region: string;
-    readonly phase: Phase;
-    readonly volumeId: string | undefined;
-    readonly copyOf?: string | undefined;
-    readonly hasData?: boolean;
-  },
+  member: { readonly region: string; readonly phase: Phase } & Mounted,
 ): Config {
   const tags = {
     [fleetTag]: fleet.name,
@@ -314,10 +315,17 @@ export const ownConfig = (machine: Machine, written: Config, before: Config | un
   });
 
 /** The Machine of whose volume this one has a copy. */
-export const copyOf = (machine: Machine): string | undefined => metadataOf(machine)[copyTag];
+const copyOf = (machine: Machine): string | undefined => metadataOf(machine)[copyTag];
 
 /** Whether a Machine without traffic mounts a volume with the data of an earlier one. */
 export const hasEarlierData = (machine: Machine): boolean => metadataOf(machine)[dataTag] !== undefined;
+
+/** What a Machine mounts. */
+export const mountedBy = (machine: Machine): Mounted => ({
+  volumeId: volumeOf(machine),
+  copyOf: copyOf(machine),
+  hasData: hasEarlierData(machine),
+});
 
 /** Where a Machine is being moved. */
 function movesTo(machine: Machine, fleet: string): Member["movesTo"] {
@@ -361,13 +369,7 @@ export const membersOf = (
   machines.flatMap((machine) => {
     const [region, tagged, phase] = [regionOf(machine), phaseIn(machine), phaseOf(machine)];
     if (tagged === "release" || tagged === "standby" || phase === "release" || phase === "standby") return [];
-    const wanted = configOf(fleet, template, {
-      region,
-      phase: tagged,
-      volumeId: volumeOf(machine),
-      copyOf: copyOf(machine),
-      hasData: hasEarlierData(machine),
-    });
+    const wanted = configOf(fleet, template, { region, phase: tagged, ...mountedBy(machine) });
     const same = templateOf(machine, wanted, before);
     // A green one is cordoned on purpose.
     const uncordoned = tagged === "green" ? { ...machine, cordoned: false } : machine;

@@ -15,13 +15,13 @@ import { toService } from "../machines/settings.ts";
 import { millisecondsOf } from "./inputs.ts";
 import {
   configOf,
-  copyOf,
   hasEarlierData,
   fleetMachines,
   isReady,
   keyOf,
   lacksMemoryLimit,
   memoryTags,
+  mountedBy,
   moveTag,
   ownConfig,
   regionOf,
@@ -264,9 +264,7 @@ async function limitMemory(rollout: Rollout, machine: Machine): Promise<Machine>
 /** Brings a Machine to its configuration, phase and power state, and waits until its checks pass. */
 async function change(rollout: Rollout, { machine, region }: Found, phase: Phase): Promise<Machine> {
   const { fleet, template } = rollout;
-  const volumeId = volumeOf(machine);
-  const tagged = { copyOf: copyOf(machine), hasData: hasEarlierData(machine) };
-  const config = configOf(fleet, template, { region, phase, volumeId, ...tagged });
+  const config = configOf(fleet, template, { region, phase, ...mountedBy(machine) });
   const rests = machine.state !== "started" && isReady({ ...machine, cordoned: false }, template.config);
   const wanted = {
     config,
