@@ -35,19 +35,19 @@ export function llmsFile(root: string, version: string, files: Readonly<Record<s
   );
   const gone = optional.filter((page) => !pages.includes(page));
   if (gone.length > 0) throw new Error(`tools/generate/llms.ts names pages that are gone: ${gone.join(", ")}`);
-  const readme = readFileSync(join(root, "README.md"), "utf8");
-  const guides = pages.filter((page) => !page.includes("/") && !optional.includes(page));
-  const link = (path: string): string => {
-    const text = files[path] ?? readFileSync(join(root, path), "utf8");
-    const { title, about: first } = headOf(text, path);
-    const about =
-      aboutIn(readme, path) ?? (guides.includes(path.slice("docs/".length)) ? partsOf(text) || first : first);
+  const index = described(readFileSync(join(root, "docs/README.md"), "utf8"));
+  const unnamed = pages.filter((page) => !page.includes("/") && !index.has(page));
+  if (unnamed.length > 0) throw new Error(`docs/README.md has no row for ${unnamed.join(", ")}`);
+  const guides = [...index.keys()].filter(
+    (page) => pages.includes(page) && !page.includes("/") && !optional.includes(page),
+  );
+  const link = (page: string): string => {
+    const path = `docs/${page}`;
+    const { title, about: first } = headOf(files[path] ?? readFileSync(join(root, path), "utf8"), path);
+    const about = index.get(page) ?? first;
     return `- [${title}](${raw}/${path})${about === "" ? "" : `: ${about}`}`;
   };
-  const section = (title: string, of: readonly string[]): string[] => [
-    ...["", `## ${title}`, ""],
-    ...of.map((page) => link(`docs/${page}`)),
-  ];
+  const section = (title: string, of: readonly string[]): string[] => [...["", `## ${title}`, ""], ...of.map(link)];
   return [
     `# ${displayName}`,
     "",
@@ -60,30 +60,21 @@ export function llmsFile(root: string, version: string, files: Readonly<Record<s
     "## Start",
     "",
     `- [README](${raw}/README.md): what it does, the first program, all resources and settings`,
-    ...section(
-      "Guides",
-      guides.toSorted((a, b) => placeIn(readme, a) - placeIn(readme, b)),
-    ),
+    ...section("Guides", guides),
     ...section("Reference", pages.filter((page) => page.includes("/")).toSorted(byCase)),
     ...section("Optional", optional),
     "",
   ].join("\n");
 }
 
-/** The place at which the README names a page; after all others if it does not. */
-function placeIn(readme: string, page: string): number {
-  const at = readme.indexOf(`(docs/${page})`, readme.indexOf("## Documentation"));
-  return at < 0 ? Number.POSITIVE_INFINITY : at;
-}
-
-/** What the table of the README says about a page; undefined if it has no row for it alone. */
-function aboutIn(readme: string, path: string): string | undefined {
-  const [, about] = readme.split("\n").flatMap((line) => {
-    const [, links = "", text = ""] = /^\| (\[docs\/.*?) \| (.*) \|$/.exec(line) ?? [];
-    return links.includes(`(${path})`) && links.split("](").length === 2 ? [links, text] : [];
-  });
-  return about === undefined ? undefined : shortened(plainText(about));
-}
+/** What the index of the pages says about each, in its order. */
+const described = (index: string): Map<string, string> =>
+  new Map(
+    [...index.matchAll(/^\| \[[^\]]+\]\((\S+?\.md)\) \| (.*) \|$/gm)].map(([, page = "", about = ""]) => [
+      page,
+      plainText(about),
+    ]),
+  );
 
 /** A text without links, bold type and line breaks. */
 const plainText = (text: string): string =>
@@ -91,12 +82,6 @@ const plainText = (text: string): string =>
     .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
     .replaceAll("**", "")
     .replaceAll(/\s+/g, " ");
-
-const shortened = (text: string): string => (text.length > longest ? `${text.slice(0, longest)}…` : text);
-
-/** The titles of the parts of a page. */
-const partsOf = (text: string): string =>
-  shortened([...text.matchAll(/^## (.+)$/gm)].map(([, title = ""]) => plainText(title)).join("; "));
 
 /** Resources before functions: these begin with a small letter. The overview comes first. */
 const byCase = (a: string, b: string): number =>
@@ -116,6 +101,6 @@ function headOf(text: string, path: string): { readonly title: string; readonly 
     .map((one) => one.trim())
     .find((one) => /^[\p{L}*`[]/u.test(one));
   const words = plainText(paragraph ?? "");
-  const sentence = /^.*?[.:](?= |$)/.exec(words)?.[0] ?? words;
-  return { title: title.replaceAll("`", ""), about: shortened(sentence.replace(/[.:]$/, "")) };
+  const about = (/^.*?[.:](?= |$)/.exec(words)?.[0] ?? words).replace(/[.:]$/, "");
+  return { title: title.replaceAll("`", ""), about: about.length > longest ? `${about.slice(0, longest)}…` : about };
 }

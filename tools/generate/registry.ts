@@ -51,7 +51,7 @@ export function registryPages(root: string, version: string): Readonly<Record<st
       ]),
       "{{< /chooser >}}",
       "",
-      `Guides, all resources and all functions are in [the documentation](${homepage}/blob/main/README.md#documentation).`,
+      `Guides, all resources and all functions are in [the documentation](${homepage}/blob/main/docs/README.md).`,
       "",
     ].join("\n"),
     "docs/installation-configuration.md": [

@@ -4,8 +4,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { inRoot } from "../lib/paths.mjs";
 
-/** Pages for people who change this repository, and those for the Pulumi Registry. */
+/** The index, pages for people who change this repository, and those for the Pulumi Registry. */
 const others = new Set([
+  "README.md",
   "_index.md",
   "installation-configuration.md",
   "adding-a-resource.md",
