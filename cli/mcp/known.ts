@@ -2,7 +2,7 @@
 import { isObject } from "../../api/schema.ts";
 import { configKeys } from "../../provider/client/config.ts";
 import type { Machine } from "../../provider/client/machine.ts";
-import { hide, leavesIn, type Withheld } from "../../provider/core/redaction.ts";
+import { hide, leavesIn, linesOf, type Withheld } from "../../provider/core/redaction.ts";
 import { secretIn } from "../../policy/core/secretText.ts";
 import { secretsOf } from "../drift/comparison.ts";
 import { openState } from "../drift/openState.ts";
@@ -24,9 +24,9 @@ export class KnownSecrets {
     for (const name of variables) this.add([{ value: env[name] ?? "", isCertain: true }]);
   }
 
-  /** Adds values. */
+  /** Adds values. A log, like every list of lines, has those with several lines in parts. */
   add(values: Iterable<Withheld>): void {
-    for (const one of values)
+    for (const one of [...values].flatMap((whole) => [whole, ...linesOf(whole)]))
       if (one.value !== "" && (one.isCertain || !this.#found.has(one.value))) this.#found.set(one.value, one);
   }
 
@@ -67,8 +67,8 @@ function replaced(value: unknown, text: () => string): unknown {
 
 /** The values of a Machine's variables that look secret, by their names or by themselves: its program may print them. */
 export const secretVariables = (config: Config | undefined): readonly Withheld[] =>
-  [config?.env, ...(config?.processes ?? []).map(({ env }) => env)].flatMap((env) =>
-    Object.entries(env ?? {}).flatMap(([name, value]) =>
+  [config, ...(config?.processes ?? []), ...(config?.containers ?? [])].flatMap((part) =>
+    Object.entries(part?.env ?? {}).flatMap(([name, value]) =>
       secretIn(name, value, { names: [], entropy: 4.2 }) === undefined ? [] : [{ value, isCertain: true }],
     ),
   );

@@ -59,7 +59,10 @@ export function addLogs(session: Session, workspace: Workspace): void {
           `${api.config.endpoint} has no logs of ${app}${why === undefined ? ": only a machines-service gives them" : `: ${why}`}. The events of a Machine, which \`show\` has, hold the last lines of each exit`,
         );
       }
-      const wanted = linesIn(text).filter((one) => one.text.toLowerCase().includes((contains ?? "").toLowerCase()));
+      // A line must not be found by a secret in it: the caller could guess that part by part.
+      const wanted = session.secrets
+        .without(linesIn(text))
+        .filter((one) => one.text.toLowerCase().includes((contains ?? "").toLowerCase()));
       const kept: z.output<typeof line>[] = [];
       let length = 0;
       for (const one of wanted.toReversed()) {

@@ -275,7 +275,7 @@ export function programLines(run: { secrets(): Iterable<Withheld> }, lines: read
 }
 
 /** The lines of a secret with several. Those that begin and end a key are the same in every key. */
-const linesOf = ({ value, isCertain }: Withheld): Withheld[] =>
+export const linesOf = ({ value, isCertain }: Withheld): Withheld[] =>
   typeof value === "string" && value.includes("\n")
     ? value
         .split(/\r?\n/)
