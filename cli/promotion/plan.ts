@@ -36,9 +36,11 @@ export function stepsOf(events: readonly automation.EngineEvent[]): PreviewStep[
   });
 }
 
-/** Whether data is lost with an object of a type, its own or that of the objects in it. */
-const holdsData = (type: string): boolean => {
+/** Whether data is lost with an object, its own or that of the objects in it. */
+const holdsData = ({ type, before }: PreviewStep): boolean => {
   const resource = resources[type];
+  // Otherwise the volumes of a fleet outlive it.
+  if (type === "Fleet") return before?.["volume"] !== undefined && before["deleteVolumes"] === true;
   return resource !== undefined && (resource.losesData !== undefined || isParent(resource));
 };
 const destroys = new Set([
@@ -48,7 +50,7 @@ const destroys = new Set([
 
 /** Steps that would delete data: a promotion refuses these. */
 export const destructive = (steps: readonly PreviewStep[]): PreviewStep[] => {
-  const found = steps.filter(({ op, type }) => destroys.has(op) && holdsData(type));
+  const found = steps.filter((step) => destroys.has(step.op) && holdsData(step));
   return found.filter(({ type, name }, at) => found.findIndex((one) => one.type === type && one.name === name) === at);
 };
 

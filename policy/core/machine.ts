@@ -31,7 +31,12 @@ export function eachImage(
     if (image !== undefined) check(image, path);
   };
   whenKnown(() => visit(config.image, "config.image"));
-  whenKnown(() => each(config.containers, ({ image }, i) => visit(image, `config.containers[${i}].image`)));
+  whenKnown(() =>
+    each(config.containers, ({ image, files }, i) => {
+      whenKnown(() => visit(image, `config.containers[${i}].image`));
+      each(files, ({ imageConfig }, k) => visit(imageConfig, `config.containers[${i}].files[${k}].imageConfig`));
+    }),
+  );
   whenKnown(() => each(config.volumes, ({ image }, i) => visit(image, `config.volumes[${i}].image`)));
   whenKnown(() => each(config.files, ({ imageConfig }, i) => visit(imageConfig, `config.files[${i}].imageConfig`)));
 }

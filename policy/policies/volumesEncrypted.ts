@@ -1,7 +1,7 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { docsUrl } from "../../api/docsUrl.ts";
 import { defineSettings } from "../core/settings.ts";
-import { validateMachine, validateVolume } from "../validators.ts";
+import { validateFleet, validateMachine, validateVolume } from "../validators.ts";
 
 const settings = defineSettings({});
 
@@ -16,6 +16,10 @@ export const volumesEncrypted: ResourceValidationPolicy = {
     validateVolume(({ encrypted }, args, report) => {
       settings.of(args);
       if (encrypted === false) report("encrypted is false. Leave it out, or set it to true.");
+    }),
+    validateFleet(({ volume }, args, report) => {
+      settings.of(args);
+      if (volume?.encrypted === false) report("volume.encrypted is false. Leave it out, or set it to true.");
     }),
     validateMachine(({ config }, args, report) => {
       settings.of(args);

@@ -50,6 +50,13 @@ test.each(["App", "Volume", "PostgresCluster", "PostgresDatabase"])(
   },
 );
 
+test("deletion of a fleet is refused if it deletes its volumes", () => {
+  const inputs = { volume: { path: "/data" }, deleteVolumes: true };
+  expect(destructive([step("delete", "Fleet", "web", inputs)])).toMatchObject([{ name: "web" }]);
+  for (const kept of [{}, { volume: { path: "/data" } }, { deleteVolumes: true }])
+    expect(destructive([step("delete", "Fleet", "web", kept)])).toEqual([]);
+});
+
 test("a replacement in several steps is reported once, and Machines may be replaced", () => {
   const steps = ["create-replacement", "replace", "delete-replaced"].flatMap((op) => [
     step(op, "Volume", "data"),

@@ -130,10 +130,12 @@ export async function check<Name extends ResourceName>(
       ),
   );
   const about = all.filter(({ notApplicable }) => notApplicable === undefined);
-  const [first = all[0]] = about;
-  if (about.length > 1) throw new Error(`${policy.name} checks a ${type} twice`);
+  const [first = all[0], ...more] = about;
   if (first === undefined) throw new Error(`${policy.name} checks no resource by itself`);
-  return first;
+  // A fleet can be checked as itself, and as the Machines that it has.
+  const messages = about.flatMap(({ violations }) => violations);
+  if (new Set(messages).size < messages.length) throw new Error(`${policy.name} reports the same of a ${type} twice`);
+  return more.reduce<Said>((said, one) => ({ ...one, ...said, violations: messages }), first);
 }
 
 /** Remediates a resource with a policy. @returns its new inputs, or undefined if nothing is changed */

@@ -32,8 +32,11 @@ describe("images-pinned", () => {
     const { app, config } = machine(`shop@${digest}`);
     const volumes = [{ name: "models", image: "models:1" }];
     const files = [{ guestPath: "/etc/config", imageConfig: "config:1" }];
-    const { violations } = await check(imagesPinned, "Machine", { app, config: { ...config, volumes, files } });
+    const containers = [{ name: "c", image: `c@${digest}`, files }];
+    const all = { app, config: { ...config, containers, volumes, files } };
+    const { violations } = await check(imagesPinned, "Machine", all);
     expect(violations).toEqual([
+      expect.stringContaining("config.containers[0].files[0].imageConfig has no digest"),
       expect.stringContaining("config.volumes[0].image has no digest"),
       expect.stringContaining("config.files[0].imageConfig has no digest"),
     ]);

@@ -36,6 +36,18 @@ describe("no-data-loss-switches", () => {
     }
   });
 
+  test("the policy refuses a fleet that deletes its volumes", async () => {
+    const fleet = { app: "shop", config: { image: "shop" }, regions: { ams: 2 } };
+    const volume = { path: "/data" };
+    for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const) {
+      for (const inputs of [fleet, { ...fleet, volume }, { ...fleet, deleteVolumes: true }])
+        expect(await check(noDataLossSwitches, "Fleet", inputs, { binding })).toEqual({ violations: [] });
+      expect(await check(noDataLossSwitches, "Fleet", { ...fleet, volume, deleteVolumes: true }, { binding })).toEqual({
+        violations: ["deleteVolumes is true: a Machine that leaves the fleet takes its volume with it."],
+      });
+    }
+  });
+
   test("the policy accepts a killable Machine, which has no data", async () => {
     const machine = { app: "shop", config: { image: "shop" }, forceDestroy: true };
     expect(await check(noDataLossSwitches, "Machine", machine)).toMatchObject({

@@ -73,6 +73,26 @@ describe("volume-snapshots", () => {
     );
   });
 
+  test("the policy refuses short retention of a fleet's new volumes, and remediates it", async () => {
+    const machines = { app: "shop", config: { image: "shop" }, regions: { ams: 2 } };
+    const fleet = (volume?: object) => ({ ...machines, ...(volume && { volume: { path: "/data", ...volume } }) });
+    for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const) {
+      const how = { binding };
+      for (const inputs of [fleet(), fleet({ snapshotRetention: 7 })]) {
+        expect(await check(volumeSnapshots, "Fleet", inputs, how)).toEqual({ violations: [] });
+        expect(await repair(volumeSnapshots, "Fleet", inputs, how)).toBeUndefined();
+      }
+      expect(await check(volumeSnapshots, "Fleet", fleet({}), how)).toEqual({ violations: [`volume.${short(5)}`] });
+      for (const given of [{}, { snapshotRetention: 1 }])
+        expect(await repair(volumeSnapshots, "Fleet", fleet(given), how)).toEqual(fleet({ snapshotRetention: 7 }));
+    }
+    const unknown = fleet({ snapshotRetention: unknownText });
+    expect(await check(volumeSnapshots, "Fleet", unknown as never)).toEqual({
+      violations: [],
+      unknown: expect.stringMatching(/^volume\.snapshotRetention is known only at the update/),
+    });
+  });
+
   test("the policy applies to volumes of both bindings", async () => {
     const how = { binding: "pulumi-machines-plugin" } as const;
     expect(await check(volumeSnapshots, "Volume", { app: "shop" }, how)).toEqual({ violations: [short(5)] });

@@ -23,6 +23,19 @@ describe("volumes-encrypted", () => {
       });
   });
 
+  test("the policy refuses unencrypted volumes of a fleet", async () => {
+    const fleet = (encrypted?: boolean) => ({
+      ...{ app: "shop", config: { image: "shop" }, regions: { ams: 2 } },
+      volume: { path: "/data", encrypted },
+    });
+    for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const) {
+      expect(await check(volumesEncrypted, "Fleet", fleet(), { binding })).toEqual({ violations: [] });
+      expect(await check(volumesEncrypted, "Fleet", fleet(false), { binding })).toEqual({
+        violations: ["volume.encrypted is false. Leave it out, or set it to true."],
+      });
+    }
+  });
+
   test("the policy refuses a mount that disables encryption", async () => {
     expect(await check(volumesEncrypted, "Machine", machine())).toEqual({ violations: [] });
     expect(await check(volumesEncrypted, "Machine", machine({}, { encrypted: true }))).toEqual({ violations: [] });
