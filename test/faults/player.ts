@@ -521,6 +521,9 @@ class Run {
   /** Records steps that may or may not have been applied. */
   #cut(steps: readonly Pick<Step, "verb" | "type">[]): void {
     this.#cutOff.push(...steps);
+    // Its request may only be late, and write its values over those of the next run. A refresh finds that.
+    const writes = ({ type }: Pick<Step, "type">): boolean => type === "MachineMetadata" || isKind(type, "written");
+    this.#stale ||= this.#around.isTroubled === true && steps.some(writes);
     // Its children may be gone with it.
     for (const { type } of steps)
       for (const kind of kindNames)
