@@ -154,11 +154,13 @@ function rollbackCommand(stack: string, { cwd, policyPack = [], policyPackConfig
 /** Rolls a stack back to its previous release. Exit codes as of {@link promote}. */
 export async function rollback(to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
   const target = await (await openProject()).stack(to);
-  const { current, pinned, history, isUnderWay } = await standingOf(target);
-  // If a promotion was interrupted, the rollback restores the release before it, however far the promotion came. If another
-  // computer started the promotion, only the tag of the stack shows that it was interrupted.
-  const previous = pinned?.pending === true ? pinned : isUnderWay ? undefined : (current ?? pinned);
-  const wanted = pinned?.goingBack === true ? pinned : history.find((one) => !isSame(one, previous));
+  const { current, pinned, history, change } = await standingOf(target);
+  // If a promotion was interrupted, the rollback restores the release before it, however far the promotion came. An interrupted
+  // rollback is continued. If another computer started it, only the tag of the stack says which of them it is.
+  const left = pinned?.pending === true ? pinned : change?.goingBack === false ? change : (current ?? pinned);
+  const goesOn =
+    pinned?.goingBack === true ? pinned : history.find((one) => change?.goingBack === true && isSame(one, change));
+  const wanted = goesOn ?? history.find((one) => !isSame(one, left));
   if (wanted === undefined)
     throw new MachinesError(
       "invalid-input",

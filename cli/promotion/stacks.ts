@@ -195,7 +195,12 @@ export interface Standing {
   readonly history: readonly ReleaseRecord[];
   /** Whether a promotion or a rollback was started and not finished, here or on another computer. */
   readonly isUnderWay: boolean;
+  /** The promotion or rollback that the tag names, whichever computer started it. */
+  readonly change: Change | undefined;
 }
+
+/** A promotion or a rollback, by the release that it changes to. */
+type Change = Pick<ReleaseRecord, "digest" | "hash" | "goingBack">;
 
 /** Tag that marks a stack as an environment, which is temporary. */
 export const environmentTag = "pulumi-machines:environment";
@@ -221,16 +226,29 @@ export function markIn({ [environmentTag]: text }: Tags): Mark | undefined {
 /** Tag of a stack during a promotion or a rollback. It informs computers whose files do not know of it. */
 const underWay = "pulumi-machines:promotion";
 
+const changeText = ({ digest, hash, goingBack }: Change): string =>
+  `${goingBack ? "rollback" : "promotion"} ${digest} ${hash}`;
+
+/** What the tag says. Earlier versions wrote only a digest there, which is read as the promotion of an unknown release. */
+function changeIn(text: string): Change {
+  const [kind, digest = "", hash = ""] = text.split(" ");
+  return { digest, hash, goingBack: kind === "rollback" };
+}
+
 /** The promotion status of a stack, from its outputs, its configuration and its tags, which are read if not given. */
 export async function standingOf(stack: Stack, given?: Tags): Promise<Standing> {
   const [current, releases, tags] = await Promise.all([runsNow(stack), pinnedTo(stack), given ?? tagsOf(stack)]);
   const [pinned] = releases;
   const done = releases.filter(({ pending, goingBack }) => !pending && !goingBack);
+  const text = tags[underWay];
+  const change = text === undefined ? undefined : changeIn(text);
   const at = done.findIndex((one) => isSame(one, current));
-  // The file may be older than the release, which another computer promoted and which is not in this folder yet.
-  const history = current !== undefined && at < 0 ? [current, ...done] : done.slice(Math.max(at, 0));
-  const isUnderWay = pinned?.pending === true || pinned?.goingBack === true || tags[underWay] !== undefined;
-  return { current, pinned, history, isUnderWay };
+  // The file may be older than the release, which another computer promoted and which is not in this folder yet. It may also
+  // have the release in an earlier place, if that is promoted again.
+  const isNew = at < 0 || (at > 0 && change?.goingBack === false && isSame(change, current));
+  const history = current !== undefined && isNew ? [current, ...done] : done.slice(Math.max(at, 0));
+  const isUnderWay = pinned?.pending === true || pinned?.goingBack === true || change !== undefined;
+  return { current, pinned, history, isUnderWay, change };
 }
 
 /** Pins a stack to the first of these releases, and records the others. */
@@ -259,8 +277,8 @@ export async function asIfPinned<T>(
 }
 
 /** Records in the backend that a stack is changing to a release. */
-export const begin = async (stack: Stack, { digest }: ReleaseRecord): Promise<void> =>
-  void (await pulumi(["stack", "tag", "set", underWay, digest], stack.name));
+export const begin = async (stack: Stack, release: ReleaseRecord): Promise<void> =>
+  void (await pulumi(["stack", "tag", "set", underWay, changeText(release)], stack.name));
 
 /** Records that the change has ended. */
 export const end = async (stack: Stack): Promise<void> =>
@@ -274,7 +292,7 @@ export const tagsOf = async (stack: Pick<Stack, "name">): Promise<Tags> =>
   JSON.parse(await pulumi(["stack", "tag", "ls", "--json"], stack.name)) as Tags;
 
 /** Whether two releases are the same image with the same configuration. */
-export const isSame = (a: ReleaseRecord | undefined, b: ReleaseRecord | undefined): boolean =>
+export const isSame = (a: Change | undefined, b: Change | undefined): boolean =>
   a !== undefined && b !== undefined && a.digest === b.digest && a.hash === b.hash;
 
 /** A short reason why an operation on a stack failed: the CLI has already printed the details. */

@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { makeApp, makeMachine, send } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
-import { command, type Ran } from "./command.ts";
+import { command, commandHere, type Ran } from "./command.ts";
 import { answeringCli } from "./answeringCli.ts";
 import { exportOf } from "./exports.ts";
 
@@ -110,4 +110,40 @@ test("what the target runs already is said, and that the last update of the sour
   expect((await promote("dev", "staging", { dev: fine, staging })).out).toBe(
     `staging runs the release of dev already: ${release.image}\n`,
   );
+});
+
+const released = (of: string, hash = of) => ({
+  image: `registry.example.com/shop:${hash}`,
+  digest: `sha256:${of.repeat(64)}`,
+  ...{ hash, settings: {}, stack: "shop/staging", machines: ["shop/1"] },
+});
+const [a, b, c, otherSettings] = [released("a"), released("b"), released("c"), released("b", "b2")] as const;
+/** What a computer writes into the tag of a stack before it changes the stack to a release. */
+const to = (kind: "promotion" | "rollback", { digest, hash }: typeof a) => `${kind} ${digest} ${hash}`;
+
+test.each([
+  ["a promotion whose update has not ended", a, [a, c], to("promotion", b), a],
+  ["a promotion whose update has ended", b, [a, c], to("promotion", b), a],
+  ["a promotion of other settings whose update has not ended", b, [b, a], to("promotion", otherSettings), b],
+  ["a promotion of other settings whose update has ended", otherSettings, [b, a], to("promotion", otherSettings), b],
+  ["a promotion of an earlier release whose update has not ended", a, [a, b, c], to("promotion", b), a],
+  ["a promotion of an earlier release whose update has ended", b, [a, b, c], to("promotion", b), a],
+  ["a repeated promotion", b, [b, a, c], to("promotion", b), a],
+  ["a rollback whose update has not ended", b, [b, a, c], to("rollback", a), a],
+  ["a rollback whose update has ended", a, [b, a, c], to("rollback", a), a],
+  ["a rollback to a release that the file does not have", b, [b, c], to("rollback", a), c],
+  ["a promotion by an earlier version whose update has not ended", a, [a, c], b.digest, a],
+  ["nothing", b, [b, a, c], undefined, a],
+])("a rollback after another computer left unfinished: %s", async (_, runs, releases, tag, wanted) => {
+  const prod = {
+    "stack output": { release: runs },
+    config: { "shop:releases": { value: JSON.stringify(releases) } },
+    "stack tag ls": tag === undefined ? {} : { "pulumi-machines:promotion": tag },
+  };
+  writeFileSync(join(folder, "stacks.json"), JSON.stringify({ prod }));
+  const { out } = await commandHere(service, ["promote", "prod", "--rollback", "--dry-run"], {
+    cwd: folder,
+    env: { PATH: `${folder}${delimiter}${process.env["PATH"] ?? ""}` },
+  });
+  expect(out).toContain(`prod goes back\n  image     ${runs.image}\n        ->  ${wanted.image}\n`);
 });

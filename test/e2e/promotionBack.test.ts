@@ -1,5 +1,5 @@
 // Interrupted promotions, the way back, and environments, with the real CLI: the example's program in two organizations.
-import { readFileSync, rmSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { family, kill } from "../support/processes.ts";
@@ -81,6 +81,7 @@ describe("promotion and back", () => {
 
   // The next test continues it. The one above continues a promotion, and test/cli/plan.test.ts has the reason for a lock.
   test("a rollback that was killed is reported, and continues after the stack is unlocked", async () => {
+    const file = configuration("staging");
     await stopped(["staging", "--rollback", "--yes"], async (pid) => {
       // While the CLI waits for the service, it writes no state, which a kill would leave truncated.
       let before = "";
@@ -98,6 +99,8 @@ describe("promotion and back", () => {
       /When none is running, `pulumi cancel --stack staging` unlocks it\.\nRun the same command again to continue; a promotion/,
     );
     await stack.ok("cancel", "--yes", "--stack", "staging");
+    // As on another computer, whose file does not know of the rollback.
+    writeFileSync(join(stack.dir, "Pulumi.staging.yaml"), file);
   });
 
   test("a stack goes back to the release before", async () => {

@@ -191,7 +191,7 @@ describe("promotion by the workflows", () => {
   });
 
   test("a promotion interrupted on another computer is reported, and rolled back from there", async () => {
-    await stack.ok("stack", "tag", "set", "pulumi-machines:promotion", digest("b"), "--stack", "prod");
+    await stack.ok("stack", "tag", "set", "pulumi-machines:promotion", `promotion ${digest("b")} 0`, "--stack", "prod");
     expect(await refused(run("drift.yml", "drift", { "matrix.stack": "prod" }))).toContain(
       "prod: a promotion to it was interrupted",
     );
