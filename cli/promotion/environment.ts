@@ -9,8 +9,9 @@ import { configKeys } from "../../provider/client/config.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { quoted } from "../orphans/importFile.ts";
 import { exportStack, listStacks, pulumi } from "../pulumi.ts";
-import { readState, type StateResource } from "../stackState.ts";
+import { listIn, readState, type StateResource } from "../stackState.ts";
 import { untilItEnds, type Streams } from "../terminal.ts";
+import { lastUpdate } from "./history.ts";
 import { costsOf, stepsOf, type PreviewStep } from "./plan.ts";
 import {
   configOf,
@@ -85,11 +86,17 @@ export async function create(
   }
   const until = new Date(now.getTime() + nanoseconds / 1e6).toISOString();
   const before = await environment(project, name, "choose another name");
-  const created = before?.mark.created ?? now.toISOString();
+  const created = before?.mark?.created ?? now.toISOString();
   const mark: Mark = { template: options.template, created, expires: until };
   const stack = before?.stack ?? (await project.newStack(name, { secretsProvider: await secretsProviderOf(template) }));
-  // First of all: a stack that could not be finished is one that can be destroyed.
-  await pulumi(["stack", "tag", "set", environmentTag, JSON.stringify(mark)], name);
+  try {
+    // First of all: a stack that could not be finished is one that can be destroyed.
+    await pulumi(["stack", "tag", "set", environmentTag, JSON.stringify(mark)], name);
+  } catch (error) {
+    // If it cannot be removed, the next creation takes it, because it is untouched.
+    if (before === undefined) await removeStack(stack).catch(() => undefined);
+    throw error;
+  }
   await pulumi(["config", "cp", "--dest", name], options.template);
   for (const { key, ...setting } of given) await setConfig(stack, key, setting);
   const events: automation.EngineEvent[] = [];
@@ -129,6 +136,12 @@ export async function destroy(name: string, { out }: Streams): Promise<void> {
 }
 
 async function remove({ stack, mark }: Environment, out: Streams["out"]): Promise<void> {
+  if (mark !== undefined) await removeContent(stack, mark, out);
+  await removeStack(stack);
+  out(`Environment ${stack.name} is deleted, with everything it created.\n`);
+}
+
+async function removeContent(stack: Stack, mark: Mark, out: Streams["out"]): Promise<void> {
   if ((await fileOf(stack)) === undefined) await configure(stack, mark);
   const { resources } = readState(await exportStack(stack.name), `the state of ${stack.name}`);
   const hindrance = hindranceIn(resources);
@@ -140,8 +153,6 @@ async function remove({ stack, mark }: Environment, out: Streams["out"]): Promis
   } catch (error) {
     throw new MachinesError("refused", `environment ${stack.name} still exists: ${reasonOf(error, stack)}`);
   }
-  await removeStack(stack);
-  out(`Environment ${stack.name} is deleted, with everything it created.\n`);
 }
 
 /** What the CLI says after `destroy`: to remove the stack by hand, which this command does. */
@@ -181,7 +192,8 @@ export async function sweep(streams: Streams, now: Date = new Date()): Promise<0
 /** A stack that is an environment. */
 interface Environment {
   readonly stack: Stack;
-  readonly mark: Mark;
+  /** Undefined if its creation ended before it was marked: then it contains nothing. */
+  readonly mark: Mark | undefined;
 }
 
 /**
@@ -193,12 +205,23 @@ async function environment(project: Project, name: string, otherwise: string): P
   const stack = await project.find(name);
   if (stack === undefined) return undefined;
   const mark = await lookUp(stack);
-  if (mark === undefined)
+  if (mark === undefined && !(await isUntouched(stack)))
     throw new MachinesError(
       "refused",
       `stack ${name} is no environment, because \`environment create\` did not create it: ${otherwise}`,
     );
   return { stack, mark };
+}
+
+/** Whether a stack was created, and nothing else: as a creation leaves it that was killed before it marked the stack. */
+async function isUntouched(stack: Stack): Promise<boolean> {
+  const file = await fileOf(stack);
+  // The CLI itself writes how secrets are encrypted.
+  if (file !== undefined && /^\s*"?(config|environment)"?\s*:/m.test(readFileSync(file, "utf8"))) return false;
+  if ((await lastUpdate(stack.name)) !== undefined) return false;
+  const { deployment } = JSON.parse(await exportStack(stack.name)) as { readonly deployment?: unknown };
+  const has = (list: string): boolean => isObject(deployment) && listIn(deployment, list).length > 0;
+  return !has("resources") && !has("pending_operations");
 }
 
 const lookUp = async (stack: Stack): Promise<Mark | undefined> => markIn(await tagsOf(stack));

@@ -9,7 +9,7 @@ import { command, commandHere, type Ran } from "./command.ts";
 
 /** Its stacks are those of `stacks.json`; each is an environment if it has a time there. */
 const cli = `#!/usr/bin/env node
-const { appendFileSync, readFileSync, writeFileSync } = require("node:fs");
+const { appendFileSync, existsSync, readFileSync, writeFileSync } = require("node:fs");
 const { join } = require("node:path");
 const args = process.argv.slice(2);
 const file = join(__dirname, "stacks.json");
@@ -21,18 +21,26 @@ const keep = (list) => writeFileSync(file, JSON.stringify(list));
 const found = stacks.find((one) => one.name === name);
 if (words.startsWith("version")) console.log("v3.259.0");
 else if (words.startsWith("stack ls")) console.log(JSON.stringify(stacks));
+else if (words.startsWith("stack init")) keep([...stacks, { name: args[2], current: false }]);
 else if (name !== undefined && found === undefined) {
   process.stderr.write("error: no stack named '" + name + "' found\\n");
   process.exit(255);
 } else if (words.startsWith("stack tag ls")) {
   const mark = { template: "dev", created: "2026-01-01T00:00:00Z", expires: found.expires };
   console.log(JSON.stringify(found.expires ? { "pulumi-machines:environment": JSON.stringify(mark) } : {}));
+} else if (words.startsWith("stack tag set")) {
+  if (existsSync(join(__dirname, "refuses tags"))) {
+    process.stderr.write("error: no tags here\\n");
+    process.exit(255);
+  }
+  keep(stacks.map((one) => (one === found ? { ...one, expires: JSON.parse(args[4]).expires } : one)));
 } else if (words.startsWith("stack rm"))
   keep(stacks.filter((one) => one !== found).map((one) => ({ ...one, current: false })));
 else if (words.startsWith("stack select")) keep(stacks.map((one) => ({ ...one, current: one === found })));
 else if (words.startsWith("stack export"))
   console.log(JSON.stringify({ version: 3, deployment: { resources: found.resources ?? [] } }));
-else if (words.startsWith("stack history")) console.log("[]");
+else if (words.startsWith("stack history"))
+  console.log(JSON.stringify(found.updated ? [{ kind: "update", result: "succeeded" }] : []));
 else if (words.startsWith("config") && args.includes("--json"))
   console.log(JSON.stringify({ "shop:image": { value: "shop:1", secret: false } }));
 else if (words.startsWith("destroy"))
@@ -56,6 +64,7 @@ interface Listed {
   readonly name: string;
   readonly current: boolean;
   readonly expires?: string;
+  readonly updated?: boolean;
   readonly resources?: readonly unknown[];
 }
 const [past, future] = ["2026-01-02T00:00:00Z", "2999-01-01T00:00:00Z"];
@@ -124,7 +133,7 @@ describe("environment create", () => {
   const asked = (): string => readFileSync(join(folder, "asked"), "utf8");
 
   test("environment create refuses the name of a stack that is no environment, and advises nothing that would harm it", async () => {
-    have({ name: "dev", current: true }, { name: "staging", current: false });
+    have({ name: "dev", current: true }, { name: "staging", current: false, updated: true });
     expect(await create("staging")).toEqual({
       code: 2,
       out: "",
@@ -132,6 +141,47 @@ describe("environment create", () => {
     });
     expect((await run(["destroy", "staging"])).err).toMatch(/did not create it: it is not destroyed\n$/);
     expect(asked()).not.toMatch(/stack rm|destroy|tag set/);
+  });
+
+  test.each([
+    ["resources", { resources: [{ urn: "urn:pulumi:staging::shop::pulumi:pulumi:Stack::shop-staging" }] }, ""],
+    ["configuration", {}, "encryptionsalt: v1:xyz\nconfig:\n  shop:image: shop:1\n"],
+  ])("environment create and destroy refuse a stack with %s that was never updated", async (_, more, file) => {
+    have({ name: "dev", current: true }, { name: "staging", current: false, ...more });
+    if (file !== "") writeFileSync(join(folder, "Pulumi.staging.yaml"), file);
+    expect((await create("staging")).err).toMatch(/did not create it: choose another name\n$/);
+    expect((await run(["destroy", "staging"])).err).toMatch(/did not create it: it is not destroyed\n$/);
+    expect(asked()).not.toMatch(/stack rm|destroy|tag set/);
+  });
+
+  // As a kill leaves it between the creation of the stack and its tag.
+  const untouched = (): void => {
+    have({ name: "dev", current: true }, { name: "pr-7", current: false });
+    writeFileSync(join(folder, "Pulumi.pr-7.yaml"), "encryptionsalt: v1:xyz\n");
+  };
+
+  test("environment create continues with a stack that it could not mark", async () => {
+    untouched();
+    await create("pr-7");
+    expect(asked()).not.toContain("stack init");
+    expect(asked()).toMatch(/^up .*pr-7$/m);
+    expect(left()).toMatchObject([{ name: "dev" }, { name: "pr-7", expires: expect.any(String) as string }]);
+  });
+
+  test("environment destroy removes a stack that could not be marked", async () => {
+    untouched();
+    expect(await run(["destroy", "pr-7"])).toMatchObject({ code: 0, err: "" });
+    expect(asked()).not.toMatch(/^destroy/m);
+    expect(left()).toEqual([{ name: "dev", current: true }]);
+  });
+
+  test("environment create leaves no new stack that it cannot mark, and keeps one that was there", async () => {
+    const before = { name: "pr-8", current: false, expires: future };
+    have({ name: "dev", current: true }, before);
+    writeFileSync(join(folder, "refuses tags"), "");
+    for (const name of ["pr-7", "pr-8"]) expect((await create(name)).err).toMatch(/ failed: no tags here\n$/);
+    expect(asked()).toMatch(/^stack init/m);
+    expect(left()).toEqual([{ name: "dev", current: true }, before]);
   });
 
   test.each(["Pr_9!", "a b", "", "x".repeat(101)])(
