@@ -10,12 +10,24 @@ import { errorsIn, runEngine, type Ran } from "./promotion/engine.ts";
 import { openProject, reasonOf, type Stack } from "./promotion/stacks.ts";
 import { listStacks, SetupError } from "./pulumi.ts";
 
+/** A former URN of a resource, or what is different in it; other parts are empty. */
+export interface Alias {
+  readonly URN?: string;
+  readonly Name?: string;
+  readonly Type?: string;
+  readonly Project?: string;
+  readonly Stack?: string;
+  readonly Parent?: string;
+  readonly NoParent?: boolean;
+}
+
 /** What a plan does with one resource. */
 export interface ResourcePlan {
   /** What the program declares; undefined for a resource that it does not declare any more. */
   readonly goal?: Values & {
     readonly inputDiff?: { readonly adds?: Values; readonly updates?: Values; readonly deletes?: readonly string[] };
-    readonly aliases?: readonly unknown[];
+    readonly parent?: string;
+    readonly structuredAliases?: readonly Alias[];
     readonly propertyDependencies?: Readonly<Record<string, readonly string[] | null>>;
   };
   readonly steps?: readonly string[];

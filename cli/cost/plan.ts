@@ -5,6 +5,7 @@ import { UNKNOWN } from "../../provider/core/values.ts";
 import type { Priced } from "../../provider/cost/report.ts";
 import { inputsAfter, type Plans } from "../savedPlan.ts";
 import { deploymentIn, heldIn, isSealed, listIn, nameIn } from "../stackState.ts";
+import { urnsBefore } from "./aliases.ts";
 
 /** A value with everything unknown that only the stack's key decrypts. */
 function readable(value: unknown): unknown {
@@ -38,7 +39,8 @@ const isRead = (step: string): boolean => step.startsWith("read");
  * @param exported the output of `pulumi stack export`
  */
 export function pricedIn(plans: Plans, exported: string, source: string): readonly Priced[] {
-  const held = listIn(deploymentIn(exported, source), "resources").flatMap((found) => {
+  const resources = listIn(deploymentIn(exported, source), "resources");
+  const held = resources.flatMap((found) => {
     const resource = heldIn(found);
     // The Machines of a fleet are counted with the fleet, and an object that is being replaced with its replacement.
     const isOwn =
@@ -48,12 +50,12 @@ export function pricedIn(plans: Plans, exported: string, source: string): readon
   const before = new Map(
     held.map(({ urn, type, name, inputs }) => [urn, { type, name, inputs: readableInputs(inputs) }]),
   );
+  const known = resources.flatMap(({ urn, delete: isGone }) => (typeof urn === "string" && !isGone ? [urn] : []));
+  const urnBefore = urnsBefore(plans, new Set(known));
   const renamed = new Set<string>();
   const all = Object.entries(plans).flatMap(([urn, planned]): Priced[] => {
     const { goal, steps = [] } = planned;
-    const formerUrn = before.has(urn)
-      ? urn
-      : goal?.aliases?.find((alias): alias is string => typeof alias === "string" && before.has(alias));
+    const formerUrn = urnBefore(urn);
     const former = formerUrn === undefined ? undefined : before.get(formerUrn);
     const { type, name } = former ?? named(urn) ?? {};
     if (type === undefined || name === undefined || steps.every(isRead)) return [];

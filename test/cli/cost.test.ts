@@ -1,7 +1,9 @@
 // What `pulumi-machines cost` reads from a plan of the engine and a state.
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { urnsBefore } from "../../cli/cost/aliases.ts";
 import { pricedIn } from "../../cli/cost/plan.ts";
-import { readPlan } from "../../cli/savedPlan.ts";
+import { readPlan, type Alias } from "../../cli/savedPlan.ts";
 import { jsonOf, markdownOf, textOf } from "../../cli/cost/text.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
 import { pricesOf } from "../../provider/cost/prices.ts";
@@ -54,13 +56,6 @@ describe.each(shapes)("a plan of %s resources", (shape) => {
       kept: [2, 2],
     }));
 
-  test("a renamed resource is one", () =>
-    expect(
-      priced([volume("old", 1)], {
-        [urn("Volume", "new")]: { goal: { aliases: [urn("Volume", "old")], inputDiff: {} }, steps: ["same"] },
-      }),
-    ).toMatchObject([{ name: "new", before: { sizeGb: 1 }, after: { sizeGb: 1 } }]));
-
   test("an original that waits for its deletion, a view, and what is only read are not counted", () =>
     expect(
       sizes(
@@ -87,6 +82,58 @@ describe.each(shapes)("a plan of %s resources", (shape) => {
     const [found] = priced([], { [urn("Volume", "new")]: { goal, steps: ["create"] } });
     expect(found?.appInProgram).toBe("shop");
   });
+});
+
+// The plan and the state before it, as the CLI wrote them for the sequence in test/e2e/cost.test.ts, without what is not read here.
+test("a resource that is renamed or moved is one", () => {
+  const text = readFileSync("test/cli/renamed.json", "utf8");
+  const sizes = pricedIn(readPlan(text, "plan.json"), text, "state.json").map(
+    ({ type, name, before, after }) => [`${type} ${name}`, before?.["sizeGb"], after?.["sizeGb"]] as const,
+  );
+  expect(sizes.filter(([name]) => name !== "App shop").toSorted()).toEqual([
+    ["Volume jobs", 20, 20],
+    ["Volume moved", 200, 200],
+    ["Volume new", 100, 100],
+    ["Volume new-data", 10, 10],
+    ["Volume new-inner-logs", 40, 40],
+    ["Volume store", 1, 1],
+  ]);
+});
+
+describe("an alias", () => {
+  const at = (types: string, name: string) => `urn:pulumi:dev::shop::${types}::${name}`;
+  const urn = at("my:index:Tier$machines:index:Volume", "data");
+  const parent = at("my:index:Tier", "tier");
+  const group = at("my:index:Group", "group");
+  const before = (alias: Alias, ...known: readonly string[]) =>
+    urnsBefore(
+      {
+        [urn]: { goal: { parent, structuredAliases: [alias] } },
+        [at("my:index:Layer", "layer")]: { goal: { structuredAliases: [{ Type: "my:index:Group", Name: "group" }] } },
+      },
+      new Set(known),
+    )(urn);
+
+  test.each<[what: string, alias: Alias, was: string]>([
+    ["another URN", { URN: "urn:pulumi:a::b::c::d" }, "urn:pulumi:a::b::c::d"],
+    ["another name", { Name: "logs" }, at("my:index:Tier$machines:index:Volume", "logs")],
+    ["another type", { Type: "a:b:C" }, at("my:index:Tier$a:b:C", "data")],
+    ["another stack", { Stack: "old" }, urn.replace(":dev::", ":old::")],
+    ["another project", { Project: "old" }, urn.replace("::shop::", "::old::")],
+    ["another parent", { Parent: group }, at("my:index:Group$machines:index:Volume", "data")],
+    ["the stack as parent", { Parent: at("pulumi:pulumi:Stack", "shop-dev") }, at("machines:index:Volume", "data")],
+    ["no parent", { NoParent: true }, at("machines:index:Volume", "data")],
+    [
+      "a parent that is renamed",
+      { Parent: at("my:index:Layer", "layer") },
+      at("my:index:Group$machines:index:Volume", "data"),
+    ],
+  ])("says that a resource had %s", (_, alias, was) => {
+    expect(before(alias, group, was)).toBe(was);
+    expect(before(alias, group)).toBe(undefined);
+  });
+
+  test("that refers to its own resource has an end", () => expect(before({ Parent: urn }, group)).toBe(undefined));
 });
 
 test("a file that is no plan is refused, and not quoted", () => {

@@ -84,4 +84,40 @@ new machines.Volume("queue", { app: jobs.id, region: "ams", sizeGb: 20 });
     await stack.ok("preview", "--save-plan", "plan.json", "--target", stack.urn("Volume", "data"));
     expect(await cost("--plan", "plan.json")).toMatch(/^total +7\.40 +7\.40 +0\.00$/m);
   });
+
+  const volumes = `
+import * as pulumi from "@pulumi/pulumi";
+import * as machines from "pulumi-machines";
+const app = new machines.App("shop");
+const volume = (name: string, sizeGb: number, options: pulumi.CustomResourceOptions = {}) =>
+  new machines.Volume(name, { app: app.id, region: "ams", sizeGb }, options);
+const tier = (name: string, options: pulumi.ComponentResourceOptions = {}) =>
+  new pulumi.ComponentResource("my:index:Tier", name, {}, options);
+`;
+
+  test("what is renamed or moved costs the same", async () => {
+    stack.program(`${volumes}
+const parent = tier("old");
+volume("old", 100);
+volume("moved", 200);
+volume("old-data", 10, { parent });
+volume("queue", 20, { parent });
+volume("old-inner-logs", 40, { parent: tier("old-inner", { parent }) });
+volume("cache", 1);
+`);
+    await stack.up();
+    stack.program(`${volumes}
+const parent = tier("new", { aliases: [{ name: "old" }] });
+volume("new", 100, { aliases: [{ name: "old" }] });
+volume("moved", 200, { parent, aliases: [{ parent: pulumi.rootStackResource }] });
+volume("new-data", 10, { parent });
+volume("jobs", 20, { parent, aliases: [{ name: "queue" }] });
+volume("new-inner-logs", 40, { parent: tier("new-inner", { parent }) });
+volume("store", 1, { aliases: ["${stack.urn("Volume", "cache")}"] });
+`);
+    await stack.ok("preview", "--save-plan", "plan.json");
+    expect(JSON.parse(await cost("--plan", "plan.json", "--json"))).toMatchObject({
+      cost: { before: 55.65, after: 55.65, change: 0 },
+    });
+  });
 });
