@@ -66,7 +66,8 @@ export const appSecrets = defineResource({
   async observe({ id, inputs, state = {}, api, digest }) {
     // The same update may create the App.
     const live = (await orUndefined(() => secretsByName(api, id.app))) ?? new Map<string, never>();
-    const names = new Set([...ownedNames(state), ...Object.keys(inputs?.values ?? {})]);
+    const { values = {}, valuesWo = values } = inputs ?? {};
+    const names = new Set([...ownedNames(state), ...Object.keys(valuesWo)]);
     const facts = [...names].map((name): [string, string] => {
       const shown = live.get(name);
       return [`secret ${name}`, shown === undefined ? "none" : (digest(shown.digest) ?? "set")];

@@ -282,6 +282,59 @@ describe("a plan", () => {
     await expect(secret.create(inputs)).rejects.toThrow("it was created");
   });
 
+  test("does not overwrite the new name of a secret if others have set it since the preview", async () => {
+    const first = await secret.check({}, wanted("OLD"));
+    const { id, state } = await secret.create(first.inputs);
+    const renamed = { ...wanted("RENAMED"), __context: { owner: "plan OLD" } };
+    const file = join(folder, "renamed.json");
+    await begin(secret, { MACHINES_SAVE_PLAN: file });
+    const { inputs } = await secret.check(first.inputs, renamed);
+    expect(await secret.diff(id, state, inputs)).toBe("replace");
+    // The engine checks the replacement without the inputs of the original.
+    expect((await secret.check({}, renamed)).failures).toEqual([]);
+    await setSecret(service, { app: "new-shop" }, "RENAMED", "theirs");
+    await begin(secret, { MACHINES_PLAN: file });
+    expect((await secret.check(first.inputs, renamed)).failures).toEqual([]);
+    expect(await secret.diff(id, state, inputs)).toBe("replace");
+    expect((await secret.check({}, renamed)).failures).toEqual([expect.stringContaining("it was created")]);
+    await expect(secret.create(inputs)).rejects.toThrow("it was created");
+  });
+
+  test("does not overwrite a write-only secret that others have set since the preview", async () => {
+    const several = bind("AppSecrets", service);
+    const app = await makeApp(service, "write-only");
+    const of = (valuesWo: Values, valuesVersion: number) => ({
+      ...{ app, valuesWo, valuesVersion, __context: { owner: "plan write-only" } },
+    });
+    const preview = async (olds: Values, news: Values, compare: (inputs: Values) => Promise<unknown>) => {
+      const file = join(folder, `write-only-${++count}.json`);
+      await begin(several, { MACHINES_SAVE_PLAN: file });
+      const { inputs, failures } = await several.check(olds, news);
+      expect(failures).toEqual([]);
+      await compare(inputs);
+      return { inputs, file };
+    };
+    const none = () => Promise.resolve();
+    const overwritten = await preview({}, of({ A: "ours" }, 1), none);
+    await setSecret(service, { app }, "A", "theirs");
+    await begin(several, { MACHINES_PLAN: overwritten.file });
+    const { failures } = await several.check({}, of({ A: "ours" }, 1));
+    expect(failures).toEqual([expect.stringContaining("secret A was none and is set")]);
+    await expect(several.create(overwritten.inputs)).rejects.toThrow("secret A was none and is set");
+
+    const before = await preview({}, of({ A: "ours" }, 1), none);
+    await begin(several, { MACHINES_PLAN: before.file });
+    await several.check({}, of({ A: "ours" }, 1));
+    const { id, state } = await several.create(before.inputs);
+    const more = of({ A: "ours", NEW: "ours" }, 2);
+    const { inputs, file } = await preview(before.inputs, more, (next) => several.diff(id, state, next));
+    await setSecret(service, { app }, "NEW", "theirs");
+    await begin(several, { MACHINES_PLAN: file });
+    expect((await several.check(before.inputs, more)).failures).toEqual([]);
+    await expect(several.diff(id, state, inputs)).rejects.toThrow("secret NEW differs");
+    await expect(several.update(id, state, inputs)).rejects.toThrow("secret NEW differs");
+  });
+
   test("of what is created in an App of the same update is not compared with the App's absence", async () => {
     const file = join(folder, "new-app.json");
     const inApp = { app: "later-shop", __context: { owner: "plan later" } };

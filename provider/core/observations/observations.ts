@@ -6,7 +6,7 @@ import { MachinesError } from "../../client/errors.ts";
 import { orUndefined } from "../../client/existence.ts";
 import { readOneByOne } from "../../client/listCache.ts";
 import { contextOf, type Call, type Resource, type Values } from "../resource.ts";
-import { forHandler } from "../state.ts";
+import { forHandler, toSend } from "../state.ts";
 import { canonical, withoutUndefined } from "../values.ts";
 import { callOf, placeOf, type Caller } from "../verbs/caller.ts";
 import type { Facts } from "./planFile.ts";
@@ -74,7 +74,7 @@ async function observed(
   const digest = digests(state);
   const parts = resource.id.parse(id);
   const known = {
-    inputs: inputs && forHandler(resource, inputs),
+    inputs: inputs && toSend(caller.run, resource, inputs),
     state: state && forHandler(resource, state),
     owner: contextOf(inputs ?? state ?? {}).owner,
     mayShareLists: caller.run.planFile.note !== undefined,
