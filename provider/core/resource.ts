@@ -231,8 +231,11 @@ export interface Call {
 
 /** Arguments of a handler that says what the service has of an object, for plans. */
 export interface Observing extends Call {
-  /** The digest of a value that may be secret; null if there can be none. */
-  readonly digest: (value: unknown) => string | null;
+  /**
+   * The fact about something that several resources can claim (R12); "none" if it does not exist. `found` is the digest that the
+   * service has of it. What this run has written itself counts as it was before.
+   */
+  readonly claimed: (claim: string, found: string | undefined) => string;
   /** Whether lists may be shared with other objects: in a preview. An update reads again. */
   readonly mayShareLists: boolean;
   readonly owner: string | undefined;
@@ -418,7 +421,11 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
     },
   ) => Promise<Facts | undefined>;
   /** The part of these facts that the state has, for an object that is deleted: a preview does not see it. */
-  readonly remember?: (state: Partial<z.output<I> & z.output<O>>, digest: Observing["digest"]) => Facts;
+  readonly remember?: (
+    state: Partial<z.output<I> & z.output<O>>,
+    /** The digest of a value that may be secret; null if there can be none. */
+    digest: (value: unknown) => string | null,
+  ) => Facts;
   /** Default deadlines in minutes; 10 where none is given. */
   readonly minutes?: Readonly<Partial<Record<"create" | "update" | "delete", number>>>;
 

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { appName, databaseName, secretName, userName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
+import type { AnswerOf } from "../client/api.ts";
 import { ignoreIfDeleted, type Place } from "../client/existence.ts";
 import { untilReady } from "./clusters.ts";
 import { MachinesError } from "../client/errors.ts";
@@ -11,7 +12,7 @@ import { idOrName, pathId } from "../core/ids.ts";
 import { defineResource, type Call, type GivingUp, type Problem } from "../core/resource.ts";
 import { bareId } from "../../api/names.ts";
 import { credentialsOf, firstDatabase, firstUser, poolerUri } from "./credentials.ts";
-import { givingUp, secretClaim, secretsByName, takenOver } from "../secrets/digests.ts";
+import { givingUp, rememberedSecrets, secretClaim, secretFacts, secretsByName, takenOver } from "../secrets/digests.ts";
 
 const inputs = z.object({
   cluster: required(
@@ -86,7 +87,15 @@ export const postgresAttachment = defineResource({
   }),
   dependsOn: { secretDigest: "any", secretUpdatedAt: "any", secretsVersion: "any" },
   validate: problemsOf,
-  observed: ["secretName"],
+
+  async observe({ id, inputs, state, ...call }) {
+    const { data } = await call.api.postgres.get({ postgresClusterId: id.cluster });
+    const names = [state?.secretName, inputs?.secretName].filter((name) => name !== undefined);
+    const facts = await secretFacts(call, id.app, new Set(names));
+    return isAttached(data, id.app) ? facts : undefined;
+  },
+  remember: ({ secretName: name, secretDigest = "" }, digest) =>
+    name === undefined ? {} : rememberedSecrets({ [name]: secretDigest }, digest),
 
   async create({ inputs: wanted, ...call }) {
     const { cluster, app } = wanted;
@@ -102,7 +111,7 @@ export const postgresAttachment = defineResource({
 
   async read({ id, state, api }) {
     const { data } = await api.postgres.get({ postgresClusterId: id.cluster });
-    if (!data.attachedApps?.some(({ name }) => name === id.app)) return undefined;
+    if (!isAttached(data, id.app)) return undefined;
     const { attachedAt, secretDigest, secretUpdatedAt, secretsVersion = 0, secretName: name } = state ?? {};
     const live = { ...id, attachedAt, secretsVersion };
     if (name === undefined) return live;
@@ -138,6 +147,9 @@ export const postgresAttachment = defineResource({
     await api.postgres.detach({ postgresClusterId: id.cluster, appName: id.app });
   },
 });
+
+const isAttached = ({ attachedApps = [] }: AnswerOf<"postgres", "get">["data"], app: string): boolean =>
+  attachedApps.some(({ name }) => name === app);
 
 /** Core judges a 404 by the cluster. A 404 about the App is proved here, and does not concern the attachment (R8). */
 const appOf = (name: string): Place => ({ kind: "app", name });

@@ -2,12 +2,11 @@
 import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
-import { orUndefined } from "../client/existence.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { secretInput } from "../core/writeOnly.ts";
-import { givingUp, isAsWritten, secretClaim, secretsByName, takenOver, writeSecrets } from "./digests.ts";
-import type { WrittenHere } from "./digests.ts";
+import { givingUp, isAsWritten, rememberedSecrets, secretClaim, secretFacts, secretsByName } from "./digests.ts";
+import { takenOver, writeSecrets, type WrittenHere } from "./digests.ts";
 
 const inputs = z.object({
   app: required(appName, "App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.", {
@@ -63,19 +62,11 @@ export const appSecrets = defineResource({
     ),
   dependsOn: { version: byValues, digests: byValues, updatedAt: byValues },
 
-  async observe({ id, inputs, state = {}, api, digest }) {
-    // The same update may create the App.
-    const live = (await orUndefined(() => secretsByName(api, id.app))) ?? new Map<string, never>();
+  observe({ id, inputs, state = {}, ...call }) {
     const { values = {}, valuesWo = values } = inputs ?? {};
-    const names = new Set([...ownedNames(state), ...Object.keys(valuesWo)]);
-    const facts = [...names].map((name): [string, string] => {
-      const shown = live.get(name);
-      return [`secret ${name}`, shown === undefined ? "none" : (digest(shown.digest) ?? "set")];
-    });
-    return Object.fromEntries(facts);
+    return secretFacts(call, id.app, new Set([...ownedNames(state), ...Object.keys(valuesWo)]));
   },
-  remember: ({ digests = {} }, digest) =>
-    Object.fromEntries(Object.entries(digests).map(([name, written]) => [`secret ${name}`, digest(written)])),
+  remember: ({ digests = {} }, digest) => rememberedSecrets(digests, digest),
 
   async create({ inputs: { app, values = {}, valuesWo = values }, api, warn }) {
     const existing = await secretsByName(api, app);

@@ -1,6 +1,8 @@
 // Digests of secrets, because their values cannot be read (docs/interface.md#secrets).
 import type { AnswerOf, Api } from "../client/api.ts";
-import type { Call, Claims, GivingUp } from "../core/resource.ts";
+import { orUndefined } from "../client/existence.ts";
+import type { Facts } from "../core/observations/planFile.ts";
+import type { Call, Claims, GivingUp, Observing } from "../core/resource.ts";
 import { bareId } from "../../api/names.ts";
 
 /** A secret as the service shows it, without its value. */
@@ -20,7 +22,31 @@ export async function secretsByName(api: Api, appName: string): Promise<Readonly
 export const secretClaim = (app: string | undefined, name: string | undefined, value: string | undefined): Claims =>
   app === undefined || name === undefined ? {} : { [claimTo(app, name)]: value };
 
-const claimTo = (app: string, name: string): string => `secret ${bareId(app)}/${name}`;
+/** The facts about secrets of an App, for plans. */
+export async function secretFacts(
+  { api, claimed }: Pick<Observing, "api" | "claimed">,
+  app: string,
+  names: Iterable<string>,
+): Promise<Facts> {
+  // The same update may create the App.
+  const live = (await orUndefined(() => secretsByName(api, app))) ?? new Map<string, never>();
+  return Object.fromEntries(
+    [...names].map((name) => [factOf(name), claimed(claimTo(app, name), shownDigest(live.get(name)))]),
+  );
+}
+
+/** The facts about secrets that a state remembers. */
+export const rememberedSecrets = (
+  digests: Readonly<Record<string, string>>,
+  digest: (value: unknown) => string | null,
+): Facts => Object.fromEntries(Object.entries(digests).map(([name, written]) => [factOf(name), digest(written)]));
+
+const factOf = (name: string): string => `secret ${name}`;
+
+/** The digest of a secret that exists, which a service may leave out. */
+export const shownDigest = (live: ShownSecret | undefined): string | undefined => live && (live.digest ?? "");
+
+export const claimTo = (app: string, name: string): string => `secret ${bareId(app)}/${name}`;
 
 /** A resource's record of its own last write. */
 export interface WrittenHere {

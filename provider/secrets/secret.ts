@@ -7,7 +7,7 @@ import { orUndefined } from "../client/existence.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { secretInput, valueToSend } from "../core/writeOnly.ts";
-import { givingUp, isAsWritten, secretClaim, takenOver, type ShownSecret } from "./digests.ts";
+import { claimTo, givingUp, isAsWritten, secretClaim, shownDigest, takenOver, type ShownSecret } from "./digests.ts";
 
 const inputs = z.object({
   app: required(appName, "App that gets the secret: the `id` of an App. Changing it replaces the secret.", {
@@ -61,7 +61,13 @@ export const secret = defineResource({
   uniqueBy: ["app", "name"],
   claims: ({ app, name, value, valueWo = value }) => secretClaim(app, name, valueWo),
   dependsOn: { digest: byValue, version: byValue, updatedAt: byValue },
-  observed: ["digest"],
+
+  async observe({ id: { app, name }, api, claimed }) {
+    const live = await orUndefined(() => api.secrets.get({ appName: app, secretName: name }));
+    const digest = claimed(claimTo(app, name), shownDigest(live));
+    return digest === "none" ? undefined : { digest };
+  },
+  remember: ({ digest: written = "" }, digest) => ({ digest: digest(written) }),
 
   async create({ inputs: { app, name, value, valueWo }, api, warn }) {
     const key = { appName: app, secretName: name };

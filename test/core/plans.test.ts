@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Values } from "../../provider/core/resource.ts";
+import { UNKNOWN } from "../../provider/core/values.ts";
 import { makeApp, makeCluster, makeMachine, send } from "../support/around.ts";
 import { bind, type Bound } from "../support/binding.ts";
 import { currentCertificate } from "../support/certificates.ts";
@@ -121,7 +122,7 @@ const table: EveryType<Planned> = {
     }),
     change: { uri: "postgres://elsewhere" },
     interfere: (service, { app }) => setSecret(service, { app }, "URL", "theirs"),
-    names: /secretName differs/,
+    names: /secret URL differs/,
   },
   PostgresBackup: onlyExistence,
   PostgresCluster: none("a change replaces it, and nobody else can change it in place"),
@@ -257,6 +258,148 @@ describe.each(entriesOf(table))("a plan of a %s", (type, { given, change, interf
       expect(await writes(async () => (state = await bound.update(id, state, next)))).toBeGreaterThan(0);
     await begin(bound, { MACHINES_PLAN: await planWithout() });
     expect(await writes(() => bound.delete(id, state))).toBeGreaterThan(0);
+  });
+});
+
+/** A resource of a program, with its inputs in the program. */
+interface Part {
+  readonly type: string;
+  readonly inputs: Values;
+}
+
+interface Move {
+  readonly from: Part;
+  readonly to: Part;
+  /** The resource that gets the name, before it does. */
+  readonly before?: Part;
+  /** What the preview knows of it afterwards, if that is not all. */
+  readonly previewed?: Part;
+}
+
+describe("a plan that moves the name of a secret", () => {
+  let service: TestService;
+  let cluster: string;
+  beforeAll(async () => {
+    service = await startService();
+    cluster = await makeCluster(service, "moving");
+  });
+  afterAll(() => service.close());
+
+  const secret = (value: string): Part => ({ type: "Secret", inputs: { name: "TOKEN", value } });
+  const several = (values: Values): Part => ({ type: "AppSecrets", inputs: { values } });
+  const attachment = (uri: string): Part => ({ type: "PostgresAttachment", inputs: { secretName: "TOKEN", uri } });
+  const toNewCluster = { ...attachment("other").inputs, cluster: UNKNOWN };
+  const moves: Readonly<Record<string, Move>> = {
+    "from a Secret to new AppSecrets": { from: secret("mine"), to: several({ TOKEN: "other" }) },
+    "from a Secret to AppSecrets": {
+      ...{ from: secret("mine"), to: several({ X: "x", TOKEN: "other" }) },
+      before: several({ X: "x" }),
+    },
+    "from deleted AppSecrets to a Secret": { from: several({ TOKEN: "mine" }), to: secret("other") },
+    "from a Secret to a PostgresAttachment": { from: secret("mine"), to: attachment("other") },
+    "from a Secret to a PostgresAttachment of a new cluster": {
+      ...{ from: secret("mine"), to: attachment("other") },
+      previewed: { type: "PostgresAttachment", inputs: toNewCluster },
+    },
+    "from a PostgresAttachment to a Secret": { from: attachment("mine"), to: secret("other") },
+  };
+
+  /** A resource in a run: as the engine declares, compares, creates, updates and deletes it. */
+  class Moving {
+    readonly #bound: Bound;
+    readonly #context: Values;
+    #made: { readonly inputs: Values; readonly id: string; readonly state: Values } | undefined;
+    constructor(type: string, app: string, owner: string) {
+      this.#bound = bind(type, service);
+      const parents = type === "PostgresAttachment" ? { app, cluster } : { app };
+      this.#context = { ...parents, __context: { owner: `${app} ${owner}`, name: owner } };
+    }
+    /** What the engine asks of it before the first change of a run. */
+    async declare({ inputs }: Part): Promise<Values> {
+      const { inputs: next, failures } = await this.#bound.check(this.#made?.inputs ?? {}, {
+        ...this.#context,
+        ...inputs,
+      });
+      expect(failures).toEqual([]);
+      if (this.#made) await this.#bound.diff(this.#made.id, this.#made.state, next);
+      return next;
+    }
+    async apply(inputs: Values): Promise<void> {
+      const before = this.#made;
+      const made = before
+        ? { id: before.id, state: await this.#bound.update(before.id, before.state, inputs) }
+        : await this.#bound.create(inputs);
+      this.#made = { inputs, ...made };
+    }
+    async delete(): Promise<void> {
+      if (this.#made) await this.#bound.delete(this.#made.id, this.#made.state);
+      this.#made = undefined;
+    }
+    begin = (variables: Readonly<Record<string, string>>): Promise<void> => begin(this.#bound, variables);
+  }
+
+  /** The value of the secret in the service. */
+  const valueOf = async (app: string): Promise<string | undefined> => {
+    const { secrets } = await send<{ secrets: { name: string; value?: string }[] }>(
+      service,
+      "GET",
+      `/v1/apps/${app}/secrets?show_secrets=true`,
+    );
+    return secrets.find(({ name }) => name === "TOKEN")?.value;
+  };
+
+  /** Makes what the move begins with, and previews the move. */
+  const planned = async ({ from, to, before, previewed = to }: Move) => {
+    const app = await makeApp(service, `moving-${++count}`);
+    const [source, target] = [new Moving(from.type, app, "source"), new Moving(to.type, app, "target")];
+    await source.begin({});
+    await source.apply(await source.declare(from));
+    if (before) await target.apply(await target.declare(before));
+    const file = join(folder, `${app}.json`);
+    await source.begin({ MACHINES_SAVE_PLAN: file });
+    await target.declare(previewed);
+    await source.begin({ MACHINES_PLAN: file });
+    return { app, source, target };
+  };
+
+  test.each(Object.entries(moves))("%s with another value is carried out", async (_, move) => {
+    const { app, source, target } = await planned(move);
+    await target.apply(await target.declare(move.to));
+    await source.delete();
+    expect(await valueOf(app)).toBe("other");
+  });
+
+  test.each(Object.entries(moves))("%s stops if others have changed it since the preview", async (_, move) => {
+    const { app, source, target } = await planned(move);
+    await setSecret(service, { app }, "TOKEN", "theirs");
+    const run = async () => {
+      await target.apply(await target.declare(move.to));
+      await source.delete();
+    };
+    await expect(run()).rejects.toThrow(/has changed since/);
+  });
+
+  test.each(["first", "last"])("out of AppSecrets that are changed %s is carried out, too", async (when) => {
+    const staying = async (isChanged: boolean) => {
+      const [all, rest] = [several({ X: "x", TOKEN: "mine" }), several({ X: "x" })];
+      const app = await makeApp(service, `moving-${++count}`);
+      const [source, target] = [new Moving("AppSecrets", app, "source"), new Moving("Secret", app, "target")];
+      await source.begin({});
+      await source.apply(await source.declare(all));
+      const file = join(folder, `${app}.json`);
+      await source.begin({ MACHINES_SAVE_PLAN: file });
+      await source.declare(rest);
+      await target.declare(secret("other"));
+      await source.begin({ MACHINES_PLAN: file });
+      if (isChanged) await setSecret(service, { app }, "TOKEN", "theirs");
+      // The engine compares a resource when it gets to it, also after others have been changed.
+      const release = async () => source.apply(await source.declare(rest));
+      const claim = async () => target.apply(await target.declare(secret("other")));
+      for (const step of when === "first" ? [release, claim] : [claim, release]) await step();
+      return valueOf(app);
+    };
+    expect(await staying(false)).toBe("other");
+    await expect(staying(true)).rejects.toThrow(/AppSecrets moving-\d+ has changed since the preview.*TOKEN differs/);
   });
 });
 

@@ -62,12 +62,16 @@ function factsIn(resource: Resource, values: Values, digest: (value: unknown) =>
   return Object.fromEntries(facts);
 }
 
-/** What the service has of an object now; null if it does not exist. */
+/** The digests that the service has of what an object claims, by claim; undefined for what does not exist. */
+type Claimed = Map<string, string | undefined>;
+
+/** What the service has of an object now; null if it does not exist. `claims` gets what it has of its claims. */
 async function observed(
   resource: Resource,
   id: string,
   { inputs, state }: Known,
   caller: Caller,
+  claims: Claimed = new Map(),
 ): Promise<Facts | null> {
   const quiet: Caller = { ...caller, api: caller.api, warn: () => undefined, progress: () => undefined };
   const call = callOf(resource, "read", {}, quiet);
@@ -79,9 +83,15 @@ async function observed(
     owner: contextOf(inputs ?? state ?? {}).owner,
     mayShareLists: caller.run.planFile.note !== undefined,
   };
+  const claimed = (claim: string, found: string | undefined): string => {
+    const { claimedBefore } = caller.run;
+    const value = claimedBefore.has(claim) ? claimedBefore.get(claim) : found;
+    claims.set(claim, value);
+    return value === undefined ? "none" : (digest(value) ?? "set");
+  };
   const { observe } = resource;
   if (observe !== undefined)
-    return (await orUndefined(() => observe({ ...call, ...known, id: parts, digest }))) ?? null;
+    return (await orUndefined(() => observe({ ...call, ...known, id: parts, claimed }))) ?? null;
   const live = await orUndefined(() => resource.read({ ...call, id: parts, state: known.state }));
   // A value that a read leaves out is the state's.
   return live === undefined ? null : factsIn(resource, { ...known.state, ...withoutUndefined(live) }, digest);
@@ -133,7 +143,7 @@ export async function observePlanned(resource: Resource, known: Known, caller: C
   if ((planFile.note === undefined && !planFile.isUsed) || id === undefined) return;
   const object = nameOf(resource, id, caller);
   if (planFile.note) return planFile.note(object, await observed(resource, id, known, caller));
-  if (!changedObjects.has(object)) await requireSeen(resource, known, caller, false);
+  if (!changedObjects.has(object)) await requireSeen(resource, known, caller);
 }
 
 /**
@@ -141,14 +151,16 @@ export async function observePlanned(resource: Resource, known: Known, caller: C
  * on this run changes it. Returns how a handler asks again, with what it finds under a lease.
  */
 export async function confirmSeen(resource: Resource, known: Known, caller: Caller): Promise<Pick<Call, "confirm">> {
-  const { planFile, changedObjects } = caller.run;
+  const { planFile, changedObjects, claimedBefore } = caller.run;
   const { id } = known;
   if (!planFile.isUsed || id === undefined) return {};
   const object = nameOf(resource, id, caller);
   // What this run has changed is not what the preview saw.
   if (changedObjects.has(object)) return {};
-  const seen = await requireSeen(resource, known, caller, true);
+  const claims: Claimed = new Map();
+  const seen = await requireSeen(resource, known, caller, claims);
   changedObjects.add(object);
+  for (const [claim, digest] of claims) claimedBefore.set(claim, digest);
   const name = `${resource.name} ${id}`;
   return seen ? { confirm: (found) => compare(name, seen.facts, found, true, seen.since) } : {};
 }
@@ -158,11 +170,12 @@ interface Seen {
   readonly since?: string;
 }
 
+/** @param claims given right before a change: gets what the service has of the object's claims */
 async function requireSeen(
   resource: Resource,
   known: Known,
   caller: Caller,
-  isLast: boolean,
+  claims?: Claimed,
 ): Promise<Seen | undefined> {
   const { id = "", inputs, state } = known;
   const name = `${resource.name} ${id}`;
@@ -170,8 +183,11 @@ async function requireSeen(
   const isDeleted = inputs === undefined;
   const { planFile } = caller.run;
   const seen = isDeleted && !planFile.exists() ? undefined : planFile.seen(nameOf(resource, id, caller));
-  // The preview did not know its App yet, so the App is new, too.
-  if (seen === undefined && isCreated) return undefined;
+  if (seen === undefined && isCreated) {
+    // The preview did not know its App or cluster yet, so that one is new, too. What it claims may be older.
+    if (claims && resource.claims && resource.observe) await observed(resource, id, known, caller, claims);
+    return undefined;
+  }
   if (seen === undefined && !isDeleted)
     throw new MachinesError(
       "stale-plan",
@@ -180,8 +196,8 @@ async function requireSeen(
   const memory = seen === undefined && state !== undefined ? remembered(resource, state) : undefined;
   if (seen === undefined && memory === undefined) return undefined;
   // An answer from a list may be older than the preview.
-  if (isLast) readOneByOne(caller.api, placeOf(resource, resource.id.parse(id)).name);
-  const found = await observed(resource, id, known, caller);
+  if (claims) readOneByOne(caller.api, placeOf(resource, resource.id.parse(id)).name);
+  const found = await observed(resource, id, known, caller, claims);
   if (memory !== undefined) {
     const since = "since the state was last written or refreshed";
     if (found) compare(name, memory, found, true, since);

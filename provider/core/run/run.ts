@@ -29,6 +29,8 @@ export class Run implements RunInfo {
   readonly memo = new Memo();
   /** The objects that this run changes, in an update with a plan. */
   readonly changedObjects = new Set<string>();
+  /** The digests that the service had of what they claim, before this run changed them; undefined for what did not exist. */
+  readonly claimedBefore = new Map<string, string | undefined>();
   #planFile: PlanFile | undefined;
   readonly #clients = new Memo();
   /** Secrets of its resources, and whether they certainly are. */
