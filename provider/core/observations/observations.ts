@@ -28,7 +28,7 @@ const nameOf = (resource: Resource, id: string, { api }: Caller): string =>
   `${resource.name} ${id} at ${api.config.endpoint}`;
 
 /**
- * The digest of a value for the file. Its key is the random id of the state: who knows that reads the service's own digests, too.
+ * The digest of a value for the file. Its key is the random id of the state, which `plan.json` and the metadata of Machines have, too.
  * Null without a state, because a digest without a key reveals a value that is easy to guess.
  */
 const digests =
