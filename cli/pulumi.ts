@@ -17,7 +17,7 @@ export class SetupError extends MachinesError {
 /** A stack, as the CLI lists it. */
 export interface ListedStack {
   readonly name: string;
-  /** Whether commands without `--stack` use it. */
+  /** Whether it is selected: commands without `--stack` use it, unless the {@link stackOfEnvironment} is another one. */
   readonly isSelected: boolean;
   /** RFC 3339 time of its last update. */
   readonly updatedAt: string | undefined;
@@ -34,6 +34,12 @@ export async function listStacks(of: "project" | "all" = "project"): Promise<rea
   }[];
   return found.map(({ name, current, lastUpdate }) => ({ name, isSelected: current, updatedAt: lastUpdate }));
 }
+
+/** The stack that the environment names for commands without `--stack`: the CLI uses it in place of the selected one. */
+export const stackOfEnvironment = (): string | undefined => {
+  const name = process.env["PULUMI_OPTION_STACK"];
+  return name === "" ? undefined : name;
+};
 
 /** The state of a stack of this folder's project, the selected one when left out, with its secrets sealed or in the clear. */
 export const exportStack = (stack: string | undefined, secrets: "sealed" | "clear" = "sealed"): Promise<string> =>

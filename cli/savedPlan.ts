@@ -8,7 +8,7 @@ import { planVariables } from "../provider/core/observations/planFile.ts";
 import type { Values } from "../provider/core/resource.ts";
 import { errorsIn, runEngine, type Ran } from "./promotion/engine.ts";
 import { openProject, reasonOf, type Stack } from "./promotion/stacks.ts";
-import { listStacks, SetupError } from "./pulumi.ts";
+import { listStacks, SetupError, stackOfEnvironment } from "./pulumi.ts";
 
 /** A former URN of a resource, or what is different in it; other parts are empty. */
 export interface Alias {
@@ -64,9 +64,9 @@ export function inputsAfter(before: Values, { goal }: ResourcePlan): Values {
   return { ...Object.fromEntries(kept), ...adds, ...updates };
 }
 
-/** The name of the selected stack. @throws SetupError if none is selected */
+/** The name of the stack that commands without `--stack` use. @throws SetupError if there is none */
 export async function selectedStack(): Promise<string> {
-  const selected = (await listStacks()).find(({ isSelected }) => isSelected)?.name;
+  const selected = stackOfEnvironment() ?? (await listStacks()).find(({ isSelected }) => isSelected)?.name;
   if (selected !== undefined) return selected;
   throw new SetupError("no stack is selected: name one with --stack, or select it with `pulumi stack select`");
 }

@@ -4,7 +4,7 @@ import { newClient } from "../../provider/client/connect.ts";
 import { readConfig, type Config } from "../../provider/client/config.ts";
 import { MachinesError } from "../../provider/client/errors.ts";
 import { configuredOrganizationProblem } from "../../provider/core/organization.ts";
-import { exportStack, listStacks, stackConfig } from "../pulumi.ts";
+import { exportStack, listStacks, stackConfig, stackOfEnvironment } from "../pulumi.ts";
 import { emptyState, readState, type StackState } from "../stackState.ts";
 import { discover, type Discovery } from "./discovery.ts";
 import { languageOf } from "./folder.ts";
@@ -33,14 +33,17 @@ export interface Project {
 /** Milliseconds that reading the organization may take. */
 const longestLook = 1_800_000;
 
+/** Whether commands that get this `--stack` use any. */
+const hasStack = async (given: string | undefined): Promise<boolean> =>
+  (given ?? stackOfEnvironment()) !== undefined || (await listStacks()).some(({ isSelected }) => isSelected);
+
 /** The project in this folder, with the state of its stack, if there are any. */
 export async function projectHere(stack: string | undefined): Promise<Project> {
   const exists = existsSync("Pulumi.yaml");
   const language = exists ? languageOf(readFileSync("Pulumi.yaml", "utf8")) : undefined;
   if (!exists && stack !== undefined)
     throw new MachinesError("invalid-input", `--stack ${stack}: there is no Pulumi project in ${process.cwd()}`);
-  if (!exists || (stack === undefined && !(await listStacks()).some(({ isSelected }) => isSelected)))
-    return { exists, language, state: emptyState, config: new Map() };
+  if (!exists || !(await hasStack(stack))) return { exists, language, state: emptyState, config: new Map() };
   const state = readState(await exportStack(stack), "the output of `pulumi stack export`");
   return { exists, language, state, config: await stackConfig(stack) };
 }

@@ -2,13 +2,13 @@
 import { configKeys, normalEndpoint } from "../../provider/client/config.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { bareId } from "../../api/names.ts";
-import { exportStack, listStacks, stackEndpoint, type ListedStack } from "../pulumi.ts";
+import { exportStack, listStacks, stackEndpoint, stackOfEnvironment, type ListedStack } from "../pulumi.ts";
 import { readState, plainText, type StateResource } from "../stackState.ts";
 import { fewAtATime } from "../../provider/client/fewAtATime.ts";
 
 /** Another stack of the backend. */
 export interface OtherStack {
-  /** As `--stack` takes it: its name, and in another project `organization/project/name`. */
+  /** As `--stack` takes it: its name, with its organization if that is another one, and in another project as `organization/project/name`. */
   readonly stack: string;
   readonly resources: readonly StateResource[];
   /** Where a resource is, as far as known. */
@@ -39,15 +39,14 @@ export const noOtherStacks: OtherStacks = { stacks: [], unread: [], failures: []
 
 /**
  * Reads the other stacks of the backend, of all projects: `pulumi state move` gives resources to any of them.
- * @param own name of the stack that is compared; the selected one when left out. The names in its state may
- * be those of a stack that it was copied from.
+ * @param own name of the stack that is compared; when left out, the one that commands without `--stack` use. The names in its
+ * state may be those of a stack that it was copied from.
  */
 export async function readOtherStacks(own: string | undefined): Promise<OtherStacks> {
   const all = await listStacks("all");
-  const isNamed = all.some(({ name }) => name === own);
-  const isOwn = ({ name, isSelected }: ListedStack): boolean =>
-    own === undefined ? isSelected : isNamed ? name === own : isOfProject(name) && bareId(name) === bareId(own);
-  const others = all.filter((one) => !isOwn(one));
+  const given = own ?? stackOfEnvironment();
+  const ownName = given === undefined ? all.find(({ isSelected }) => isSelected)?.name : listedAs(given, all);
+  const others = all.filter(({ name }) => name !== ownName);
   const stacks: OtherStack[] = [];
   const unread: string[] = [];
   const failures: string[] = [];
@@ -59,7 +58,7 @@ export async function readOtherStacks(own: string | undefined): Promise<OtherSta
       const configured = isOfProject(name) ? await endpointOf(name) : undefined;
       const endpoints = new Map(providers.map(({ urn, inputs }) => [urn, plainText(inputs["endpoint"])]));
       stacks.push({
-        stack: nameOf(name),
+        stack: name,
         resources,
         endpointOf: ({ provider }) =>
           normal((provider === undefined ? undefined : endpoints.get(provider)) ?? configured),
@@ -67,7 +66,7 @@ export async function readOtherStacks(own: string | undefined): Promise<OtherSta
     } catch (error) {
       // Also if its passphrase is another one: this stack can be compared nevertheless.
       if (!(error instanceof MachinesError)) throw error;
-      unread.push(nameOf(name));
+      unread.push(name);
       failures.push(`${stackText(name)}, whose objects cannot be distinguished: ${messageOf(error)}`);
     }
   });
@@ -75,7 +74,15 @@ export async function readOtherStacks(own: string | undefined): Promise<OtherSta
   return { stacks, unread: unread.sort(), failures: failures.sort(), areKnown: true };
 }
 
-const nameOf = (listed: string): string => (isOfProject(listed) ? bareId(listed) : listed);
+/**
+ * The name under which the CLI lists a stack: without its project if that is this one, and then also without the default
+ * organization. Two organizations may have stacks of one name, so no other stack counts as the one that is meant.
+ */
+function listedAs(given: string, all: readonly ListedStack[]): string | undefined {
+  const [owner = "", ...rest] = given.split("/");
+  const names = rest.length === 0 ? [given] : [given, `${owner}/${bareId(given)}`, bareId(given)];
+  return names.find((name) => all.some((one) => one.name === name));
+}
 
 const normal = (endpoint: string | undefined): string | undefined =>
   endpoint === undefined ? undefined : (normalEndpoint(endpoint) ?? endpoint);

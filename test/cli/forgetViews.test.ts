@@ -2,6 +2,8 @@
 import { expect, test } from "vitest";
 import { withoutViews } from "../../cli/migration/forgetViews.ts";
 import type { DeploymentEntry } from "../../cli/entries.ts";
+import { startService } from "../support/startService.ts";
+import { StackFiles } from "./stackFiles.ts";
 
 const root = "urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev";
 const fleet = "urn:pulumi:dev::shop::machines:index:Fleet::front";
@@ -31,4 +33,18 @@ test("the views of a fleet and its mark leave the state, and nothing else, also 
     entries.at(-1),
   ]);
   expect(withoutViews(next)).toEqual({ entries: next, counts: new Map() });
+});
+
+test("the stack that PULUMI_OPTION_STACK names is changed, and not the selected one", async () => {
+  const service = await startService();
+  const files = new StackFiles(service, "prod");
+  try {
+    files.write("prod.json", JSON.stringify({ version: 3, deployment: { resources: entries } }));
+    const forget = (env: Readonly<Record<string, string>>) => files.run(["forget-views", "--dry-run"], env);
+    expect((await forget({})).out).toContain("There is nothing to forget");
+    expect((await forget({ PULUMI_OPTION_STACK: "prod" })).out).toContain("Fleet front: 2 views");
+  } finally {
+    files.remove();
+    await service.close();
+  }
 });

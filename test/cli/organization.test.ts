@@ -12,6 +12,7 @@ import { isWrite, startService, type TestService } from "../support/startService
 import { answeringCli } from "./answeringCli.ts";
 import { commandHere } from "./command.ts";
 import { exportOf, sealed, urnOf, type Exported } from "./exports.ts";
+import { StackFiles } from "./stackFiles.ts";
 
 let service: TestService;
 let folder: string;
@@ -259,6 +260,21 @@ describe("a stack that holds some of it", () => {
     expect(remarks).toContain(
       `AppSecrets ${urnOf("plugin", "AppSecrets", "all")} is in the state. The program does not declare it`,
     );
+  });
+
+  test("the stack is the one that PULUMI_OPTION_STACK names, also if none is selected", async () => {
+    await makeApp(service, "shop");
+    const files = new StackFiles(service);
+    try {
+      files.write("stacks.json", JSON.stringify([{ name: "dev", current: false }]));
+      files.write("dev.json", exportOf("plugin", [{ type: "App", name: "the-shop", id: "shop" }]));
+      files.write("Pulumi.yaml", "name: shop\nruntime: nodejs\n");
+      expect((await files.run(["import", "--force"])).out).toContain("1 of them are in no state yet.");
+      const { out } = await files.run(["import", "--force"], { PULUMI_OPTION_STACK: "dev" });
+      expect(out).toContain("The stack holds all of them.");
+    } finally {
+      files.remove();
+    }
   });
 
   test("a program in another language is not mixed with this one", async () => {

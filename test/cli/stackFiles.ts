@@ -8,14 +8,14 @@ import { command, commandHere, type Ran, type ReportJson } from "./command.ts";
 import { exportOf, type Exported } from "./exports.ts";
 
 /**
- * Stack `dev` is selected. Its export is `dev.json`, and from the second time on `later.json` where there is one. Before each of
+ * Stack `dev` is selected; `PULUMI_OPTION_STACK` names another one, as for the real CLI. Its export is `dev.json`, and from the second time on `later.json` where there is one. Before each of
  * its exports, `hook.mjs` runs, where there is one. The files of a stack of another project have `-` where its name has `/`.
  */
 const cli = `#!/bin/sh
 cd "$(dirname "$0")"
 verb=$1
 what=$2
-stack=dev
+stack=\${PULUMI_OPTION_STACK:-dev}
 while [ $# -gt 0 ]; do
   if [ "$1" = --stack ]; then stack=$(echo "$2" | tr / -); fi
   shift
@@ -115,7 +115,12 @@ ${module}
 
   /** Runs `pulumi-machines orphans` in this process. */
   orphans(...args: readonly string[]): Promise<Ran> {
-    return commandHere(this.#service, ["orphans", ...args], { cwd: this.folder, env: this.env });
+    return this.run(["orphans", ...args]);
+  }
+
+  /** Runs any command in this process. */
+  run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ran> {
+    return commandHere(this.#service, args, { cwd: this.folder, env: { ...this.env, ...env } });
   }
 
   /** The same in a process of its own, which reads the journal of this computer's runs again. */

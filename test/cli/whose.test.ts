@@ -210,6 +210,49 @@ test("F59: a stack of the same name in another project is another stack", async 
   expect(await files.report("--stack", "organization/shop/dev")).toMatchObject({ heldElsewhere: [{ id: volume }] });
 });
 
+test("F59: if PULUMI_OPTION_STACK names the stack, the selected one is another stack", async () => {
+  files.stacks("prod");
+  const volume = `shop/${await makeVolume(service, "shop", "ams")}`;
+  state("plugin", marked({ type: "Volume", name: "disk", id: volume }));
+  files.write("prod.json", inStack("prod", [marked({ type: "App", name: "shop", id: "shop" }, theirs)]));
+  const meant = { PULUMI_OPTION_STACK: "prod" };
+  const report = JSON.parse((await files.run(["orphans", "--json"], meant)).out) as ReportJson;
+  expect(report).toMatchObject({ stack: "prod", orphans: [], heldElsewhere: [{ id: volume, stack: "dev" }] });
+  const words = ["orphans", "--delete", volume, "--confirm", volume, "--yes", "--allow-data-loss"];
+  const refused = await files.run(words, meant);
+  expect(refused).toMatchObject({ code: 1, out: "" });
+  expect(refused.err).toContain(`Not deleted: ${volume}: it belongs to stack dev of this project`);
+  // An empty variable counts as none, as for the CLI.
+  expect(JSON.parse((await files.run(["orphans", "--json"], { PULUMI_OPTION_STACK: "" })).out)).toMatchObject({
+    stack: "dev",
+    orphans: [],
+    heldElsewhere: [],
+  });
+});
+
+test("F59: a stack of the same project and name in another organization is another stack", async () => {
+  // `me` is the default organization, which the CLI leaves out of the list.
+  files.stacks("acme/dev");
+  const volume = `shop/${await makeVolume(service, "shop", "ams")}`;
+  state("plugin");
+  files.write("me-shop-dev.json", exportOf("plugin", [shop]));
+  files.write("acme-dev.json", inStack("dev", [marked({ type: "Volume", name: "disk", id: volume }, theirs)]));
+  files.write("acme-shop-dev.json", inStack("dev", [marked({ type: "Volume", name: "disk", id: volume }, theirs)]));
+  for (const named of [[], ["--stack", "me/shop/dev"], ["--stack", "dev"]])
+    expect(await files.report(...named), named.join(" ")).toMatchObject({
+      orphans: [],
+      heldElsewhere: [{ id: volume, stack: "acme/dev" }],
+    });
+  for (const name of ["acme/dev", "acme/shop/dev"]) {
+    const { heldElsewhere } = await files.report("--app", "shop", "--stack", name);
+    expect(heldElsewhere, name).toMatchObject([{ type: "App", id: "shop", stack: "dev" }]);
+  }
+  const words = ["--stack", "me/shop/dev", "--delete", volume, "--confirm", volume, "--yes", "--allow-data-loss"];
+  const refused = await files.orphans(...words);
+  expect(refused).toMatchObject({ code: 1, out: "" });
+  expect(refused.err).toContain(`Not deleted: ${volume}: it belongs to stack acme/dev of this project`);
+});
+
 test("F59: a copy in the same backend is not the stack that its state names", async () => {
   files.stacks("prod");
   const [web, late] = [await made(ownerIn("plugin", "web"), ours), await made(ownerIn("plugin", "web"), ours)];
