@@ -41,12 +41,16 @@ async function answer(question: string): Promise<string> {
   }
 }
 
-/** Runs the CLI until it exits, even after an interrupt: ^C reaches both processes, and the CLI first finishes its step. */
-export async function untilItEnds<T>(work: () => Promise<T>): Promise<T> {
-  const wait = (): void => undefined;
+/**
+ * Runs the CLI until it exits, even after an interrupt: ^C reaches both processes, and the CLI first finishes its step.
+ * @param work gets a signal that an interrupt aborts, so that work of several steps begins no other one
+ */
+export async function untilItEnds<T>(work: (interrupt: AbortSignal) => Promise<T>): Promise<T> {
+  const interrupt = new AbortController();
+  const wait = (): void => interrupt.abort();
   process.on("SIGINT", wait);
   try {
-    return await work();
+    return await work(interrupt.signal);
   } finally {
     process.off("SIGINT", wait);
   }

@@ -234,25 +234,77 @@ const rankOf = ({ orphan: { kind } }: Target): number => {
   return resource && isParent(resource) ? 3 : resource?.losesData === undefined ? 1 : 2;
 };
 
-async function deleteAll(targets: readonly Target[], { readAgain }: Comparison, { out, err }: Streams): Promise<0 | 1> {
-  const run = new Run(() => processJournal(err));
-  const deleted: string[] = [];
-  let failed = 0;
-  for (const target of targets.toSorted((a, b) => rankOf(a) - rankOf(b))) {
-    const { kind, id } = target.orphan;
-    try {
-      const check = checkBefore(target, readAgain, deleted);
-      const isThere = await untilItEnds(() => deleteOne(target, check, run, err));
-      deleted.push(id);
-      out(`${isThere ? "deleted" : "gone already:"} ${kind.type} ${id}\n`);
-    } catch (error) {
-      if (!(error instanceof MachinesError)) throw error;
-      failed += 1;
-      err(`Not deleted: ${kind.type} ${id}: ${messageOf(error)}`);
+const deleteAll = (targets: readonly Target[], { readAgain }: Comparison, { out, err }: Streams): Promise<0 | 1> =>
+  untilItEnds(async (interrupt) => {
+    const run = new Run(() => processJournal(err));
+    const deleted: string[] = [];
+    let failed = 0;
+    for (const target of targets.toSorted((a, b) => rankOf(a) - rankOf(b))) {
+      const { kind, id } = target.orphan;
+      const beginning = new Beginning(interrupt);
+      try {
+        beginning.signal.throwIfAborted();
+        const check = checkBefore(target, {
+          readAgain: undisturbed(readAgain, { interrupt, cancelled: beginning.signal }),
+          deleted,
+          beginning,
+        });
+        const isThere = await deleteOne(target, { check, run, warn: err, signal: beginning.signal });
+        deleted.push(id);
+        out(`${isThere ? "deleted" : "gone already:"} ${kind.type} ${id}\n`);
+      } catch (error) {
+        if (!(error instanceof MachinesError)) throw error;
+        failed += 1;
+        err(`Not deleted: ${kind.type} ${id}: ${beginning.signal.aborted ? interrupted : messageOf(error)}`);
+      }
     }
+    return failed > 0 ? 1 : 0;
+  });
+
+const interrupted = "interrupted.";
+
+/** The beginning of one deletion. ^C cancels what has not begun. What has is finished: a Machine would stay cordoned and stopped. */
+class Beginning {
+  #hasBegun = false;
+  readonly #cancelled = new AbortController();
+
+  constructor(interrupt: AbortSignal) {
+    const cancel = (): void => {
+      if (!this.#hasBegun) this.#cancelled.abort(new MachinesError("cancelled", interrupted));
+    };
+    if (interrupt.aborted) cancel();
+    else interrupt.addEventListener("abort", cancel);
   }
-  return failed > 0 ? 1 : 0;
+
+  get signal(): AbortSignal {
+    return this.#cancelled.signal;
+  }
+
+  /** To be called before each request that changes the object. @throws MachinesError `cancelled` before the first, after ^C */
+  begin(): void {
+    this.signal.throwIfAborted();
+    this.#hasBegun = true;
+  }
 }
+
+/** Reads all stacks again. ^C also ends the CLI that reads them: then they are read once more. */
+const undisturbed =
+  (
+    readAgain: Comparison["readAgain"],
+    { interrupt, cancelled }: { readonly interrupt: AbortSignal; readonly cancelled: AbortSignal },
+  ): Comparison["readAgain"] =>
+  async () => {
+    const isOver = interrupt.aborted;
+    const isUndisturbed = (): boolean => interrupt.aborted === isOver;
+    try {
+      const look = await readAgain();
+      if (isUndisturbed()) return look;
+    } catch (error) {
+      if (isUndisturbed()) throw error;
+    }
+    cancelled.throwIfAborted();
+    return readAgain();
+  };
 
 /** Milliseconds for which the states that were read count as current. A fleet is deleted with hundreds of requests. */
 const statesAreCurrent = 2000;
@@ -261,11 +313,7 @@ const statesAreCurrent = 2000;
  * Checks again all that was checked before, immediately before each request that changes the object: also before one that had
  * to wait for a lease, or until a volume is released. Meanwhile, it can have become someone's.
  */
-function checkBefore(
-  { finding, orphan }: Target,
-  readAgain: Comparison["readAgain"],
-  deleted: readonly string[],
-): () => Promise<void> {
+function checkBefore({ finding, orphan }: Target, { readAgain, deleted, beginning }: Checking): () => Promise<void> {
   const { clock } = finding.api;
   let states: { readonly look: Look; readonly at: number } | undefined;
   return async () => {
@@ -273,15 +321,21 @@ function checkBefore(
       states = { look: await readAgain(), at: clock.now() };
     const problem = changeOf(orphan, await states.look(finding, orphan), deleted);
     if (problem !== undefined) throw new MachinesError("refused", problem);
+    beginning.begin();
   };
+}
+
+interface Checking {
+  readonly readAgain: Comparison["readAgain"];
+  /** Ids of what this command has deleted. */
+  readonly deleted: readonly string[];
+  readonly beginning: Beginning;
 }
 
 /** Deletes one as its resource would. Returns whether it was still there. */
 async function deleteOne(
   { finding, orphan: { kind, id } }: Target,
-  check: () => Promise<void>,
-  run: Run,
-  warn: Streams["err"],
+  { check, run, warn, signal }: Deleting,
 ): Promise<boolean> {
   const resource = resources[kind.type];
   const api = guarded(finding.api, check);
@@ -290,7 +344,7 @@ async function deleteOne(
     if (!said.has(message)) warn(`${kind.type} ${id}: ${message}`);
     said.add(message);
   };
-  const caller: Caller = { api, run, warn, progress };
+  const caller: Caller = { api, run, warn, progress, signal };
   if (!resource) {
     const { app: appName = "", hostname = "" } = kind.id.parse(id);
     return (await orUndefined(() => api.certificates.delete({ appName, hostname }).then(() => true))) ?? false;
@@ -299,6 +353,13 @@ async function deleteOne(
   if (!found) return false;
   await remove(resource, id, { ...found.state, ...permission }, caller);
   return true;
+}
+
+interface Deleting {
+  readonly check: () => Promise<void>;
+  readonly run: Run;
+  readonly warn: Streams["err"];
+  readonly signal: AbortSignal;
 }
 
 /** The inputs that permit the deletion of data (R9). The user has agreed to it. */

@@ -166,10 +166,13 @@ async function removeStack({ name }: Stack): Promise<void> {
 }
 
 /**
- * Destroys the expired environments.
+ * Destroys the expired environments. ^C ends it after the one that is being destroyed.
  * @returns 1 if one of them could not be destroyed; the others are destroyed nevertheless
  */
-export async function sweep(streams: Streams, now: Date = new Date()): Promise<0 | 1> {
+export const sweep = (streams: Streams, now: Date = new Date()): Promise<0 | 1> =>
+  untilItEnds((interrupt) => sweepUntil(interrupt, streams, now));
+
+async function sweepUntil(interrupt: AbortSignal, streams: Streams, now: Date): Promise<0 | 1> {
   const project = await openProject();
   let failed = false;
   let swept = 0;
@@ -177,6 +180,10 @@ export async function sweep(streams: Streams, now: Date = new Date()): Promise<0
     try {
       const stack = await project.stack(name);
       const mark = await lookUp(stack);
+      if (interrupt.aborted) {
+        streams.err(`Interrupted: stack ${name} and those after it are left as they are.`);
+        return 1;
+      }
       if (mark === undefined || Date.parse(mark.expires) > now.getTime()) continue;
       await remove({ stack, mark }, streams.out);
       swept += 1;

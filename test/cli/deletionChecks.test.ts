@@ -1,4 +1,5 @@
 // What is checked again immediately before each deletion of an orphan, with a CLI that answers from files.
+import { once } from "node:events";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ownerOf } from "../../provider/core/owner.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
@@ -142,6 +143,49 @@ test("F58: a wait says what it waits for, and a Machine that a run adopts meanwh
   ]);
   expect(await machines()).toContain(copy);
   expect(deletionsSince(begin)).not.toContain("machines.destroy");
+});
+
+/** Presses ^C in this process, in which the command runs. */
+async function interrupt(): Promise<void> {
+  const came = once(process, "SIGINT");
+  process.kill(process.pid, "SIGINT");
+  await came;
+}
+
+test("F58: ^C ends the wait for a lease, and nothing is deleted", async () => {
+  const [machine, disk] = [await make("web"), await makeDisk()];
+  await send(service, "POST", `${path(machine)}/lease`, { ttl: 600, description: "theirs" });
+  const begin = service.requests.length;
+  const ending = agreed(machine, disk);
+  const waits = () => service.requests.slice(begin).filter(({ status }) => status === 409);
+  await expect.poll(() => waits().length, { timeout: hang }).toBeGreaterThan(0);
+  await interrupt();
+  const { code, err } = await ending;
+  expect([code, err.split("\n").slice(1)]).toEqual([
+    1,
+    [`Not deleted: Machine ${machine}: interrupted.`, `Not deleted: Volume ${disk}: interrupted.`, ""],
+  ]);
+  expect(deletionsSince(begin)).toEqual([]);
+  expect([await machines(), await volumes()]).toEqual([[machine], [disk]]);
+});
+
+test("F58: after ^C, the deletion that has begun is finished, and no other one begins", async () => {
+  const [machine, disk] = [await make("web"), await makeDisk()];
+  // After this, the stacks that were read are no longer current.
+  service.fail({ operation: "machines.stop", when: "after", delayMs: 2500 });
+  // ^C reaches both this process and the CLI, which ends.
+  files.hook(`if (!existsSync("done") && (await send("GET", "${path(machine)}")).state === "stopped") {
+  writeFileSync("done", "");
+  process.kill(${process.pid}, "SIGINT");
+  process.kill(process.ppid, "SIGKILL");
+}`);
+  const begin = service.requests.length;
+  const { code, out, err } = await agreed(machine, disk);
+  expect([code, err]).toEqual([1, `Not deleted: Volume ${disk}: interrupted.\n`]);
+  expect(out).toContain(`deleted Machine ${machine}\n`);
+  expect(files.has("done")).toBe(true);
+  expect(deletionsSince(begin)).toEqual(["machines.destroy"]);
+  expect(await volumes()).toEqual([disk]);
 });
 
 const path = (id: string): string => `/v1/apps/${id.replace("/", "/machines/")}`;

@@ -43,11 +43,13 @@ else if (words.startsWith("stack history"))
   console.log(JSON.stringify(found.updated ? [{ kind: "update", result: "succeeded" }] : []));
 else if (words.startsWith("config") && args.includes("--json"))
   console.log(JSON.stringify({ "shop:image": { value: "shop:1", secret: false } }));
-else if (words.startsWith("destroy"))
+else if (words.startsWith("destroy")) {
+  if (found.interrupts) process.kill(process.ppid, "SIGINT");
   console.log(
     "Destroying (" + name + "):\\nThe resources in the stack have been deleted, but the history and configuration associated " +
       "with the stack are still maintained. \\nIf you want to remove the stack completely, run \`pulumi stack rm " + name + "\`.",
   );
+}
 else console.log("{}");
 `;
 
@@ -65,6 +67,8 @@ interface Listed {
   readonly current: boolean;
   readonly expires?: string;
   readonly updated?: boolean;
+  /** Whether ^C is pressed while it is destroyed. */
+  readonly interrupts?: true;
   readonly resources?: readonly unknown[];
 }
 const [past, future] = ["2026-01-02T00:00:00Z", "2999-01-01T00:00:00Z"];
@@ -119,6 +123,16 @@ test("environment sweep leaves the selected stack selected", async () => {
   ];
   have(...kept, ...["pr-1", "pr-2"].map((name) => ({ name, current: false, expires: past })));
   expect(await run(["sweep"])).toMatchObject({ code: 0, err: "" });
+  expect(left()).toEqual(kept);
+});
+
+test("environment sweep finishes what it destroys after ^C, and destroys no other environment", async () => {
+  const kept = ["pr-3", "pr-4"].map((name) => ({ name, current: false, expires: past }));
+  const destroyed = { current: false, expires: past };
+  have({ name: "pr-1", ...destroyed }, { name: "pr-2", ...destroyed, interrupts: true }, ...kept);
+  const { code, out, err } = await run(["sweep"]);
+  expect([code, err]).toEqual([1, "Interrupted: stack pr-3 and those after it are left as they are.\n"]);
+  expect(out).toContain("Environment pr-2 is deleted, with everything it created.\n");
   expect(left()).toEqual(kept);
 });
 
