@@ -8,7 +8,14 @@ import type { Values } from "../../provider/core/resource.ts";
 import { Run } from "../../provider/core/run/run.ts";
 import { resources } from "../../provider/registry.ts";
 import { compare } from "../orphans/compare.ts";
-import { noOtherStacks } from "../orphans/otherStacks.ts";
+import {
+  holderAmong,
+  indexed,
+  noOtherStacks,
+  stackText,
+  type IndexedStack,
+  type OtherStacks,
+} from "../orphans/otherStacks.ts";
 import { provenancesOf } from "../orphans/provenance.ts";
 import { heldKeys, keysOf, secretsHeld } from "../stateIds.ts";
 import type { StackState, StateResource } from "../stackState.ts";
@@ -41,13 +48,21 @@ export interface Wanted {
   readonly journal?: Journal;
 }
 
+/** What may hold some of it. */
+export interface States {
+  /** The state of the stack that is to have all. */
+  readonly state: StackState;
+  readonly others: OtherStacks;
+}
+
 /** Reads everything. @throws MachinesError if an App that the user named does not exist, or a list cannot be read */
 export async function discover(
   api: Api,
-  state: StackState,
+  { state, others }: States,
   { apps, hasSnapshots, journal }: Wanted,
   warn: (message: string) => void,
 ): Promise<Discovery> {
+  // Not with the other stacks: an App that one of them uses and that this stack holds would be no object to declare.
   const around = { state, besides: [], others: noOtherStacks };
   const openJournal = () => journal ?? processJournal(warn);
   const origins = provenancesOf(api.config.endpoint, [], around, openJournal());
@@ -71,6 +86,19 @@ export async function discover(
   const caller = { api, run, progress: () => undefined, warn };
   const [found, remarks, warnings]: [Found[], string[], string[]] = [[], [], []];
   const setElsewhere = heldKeys(state.resources).get("Secret");
+  const { endpoint } = api.config;
+  // What a stack only reads is not its own.
+  const heldAt = (isHere: boolean): readonly IndexedStack[] =>
+    indexed(
+      others.stacks.map((one) => ({
+        ...one,
+        resources: one.resources.filter(
+          (their) => !their.isExternal && ((one.endpointOf(their) ?? endpoint) === endpoint) === isHere,
+        ),
+      })),
+    );
+  const theirs = heldAt(true);
+  const all = [...theirs, ...heldAt(false)];
   await fewAtATime(8, compared.orphans, async (object) => {
     const { kind, id, name } = object;
     const { type } = kind;
@@ -81,28 +109,46 @@ export async function discover(
     const resource = resources[type];
     const problem = kind.isImportable ? heldProblem(held) : whyNot(type);
     if (resource === undefined || problem !== undefined) return void remarks.push(`${key}: ${problem ?? whyNot(type)}`);
+    const holder = held === undefined ? holderAmong(all, { type, id, endpoint }) : undefined;
+    if (holder && holder.endpoint === undefined)
+      return void remarks.push(`${key}: ${stackText(holder.stack)} holds it. Two stacks must not own one object.`);
     if (type === "Secret" && held === undefined) {
-      const setter = setElsewhere?.has(id) ? "another resource of the state" : sealedSetter(state, id);
+      const setter = setElsewhere?.has(id)
+        ? "another resource of the state"
+        : [state, ...theirs].flatMap((one) => sealedSetter(one, id) ?? [])[0];
       if (setter !== undefined) return void remarks.push(`${key}: ${setter} sets it.`);
     }
     try {
       const seen = await read(resource, id, undefined, caller);
       if (seen) found.push({ key, type, id, name: nameOf(name, seen.inputs), inputs: seen.inputs, held });
-      if (seen && held === undefined && object.createdBy === "pulumi") warnings.push(ofAnotherStack(key));
+      if (seen && holder) warnings.push(heldElsewhere(key, holder));
+      else if (seen && held === undefined && object.createdBy === "pulumi") warnings.push(ofAnotherStack(key));
     } catch (error) {
       remarks.push(`${key}: it cannot be read (${messageOf(error)}).`);
     }
   });
   const byKey = (a: Found, b: Found): number => (a.key < b.key ? -1 : 1);
-  return { found: found.sort(byKey), remarks: [...remarks.sort(), ...compared.notes], warnings: warnings.sort() };
+  const unread = others.failures.map((failure) => `Not compared: ${failure}`);
+  return {
+    found: found.sort(byKey),
+    remarks: [...remarks.sort(), ...compared.notes],
+    warnings: [...unread, ...warnings.sort()],
+  };
 }
 
 /** The warning about an object that has the tags of a resource. */
 export const ofAnotherStack = (key: string): string =>
   `${key} was created for a resource of another stack. Two stacks must not own one object.`;
 
+/** The warning about an object that another stack has at another endpoint, which may be another address of the same service. */
+const heldElsewhere = (
+  key: string,
+  { stack, endpoint = "" }: { stack: string; endpoint: string | undefined },
+): string =>
+  `${key} is held by ${stackText(stack)}, whose endpoint is ${endpoint}. If that is the same service, do not import it: two stacks must not own one object.`;
+
 /** The resource that may set a secret: the state holds encrypted which ones it sets. */
-const sealedSetter = ({ resources }: StackState, id: string): string | undefined =>
+const sealedSetter = ({ resources }: Pick<StackState, "resources">, id: string): string | undefined =>
   secretsHeld(resources, id.split("/")[0]).sealed.map(({ urn }) => `perhaps ${urn}`)[0];
 
 /** Why a resource of the state has no place in a program without components and providers. */

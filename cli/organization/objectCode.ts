@@ -12,6 +12,7 @@ import { fleetOf } from "../../provider/machines/live.ts";
 import { resources } from "../../provider/registry.ts";
 import type { ObjectCode } from "../../service/console/code.ts";
 import { importCommand, importFile, quoted } from "../orphans/importFile.ts";
+import { noOtherStacks } from "../orphans/otherStacks.ts";
 import { importableTypes, type ListedType } from "../orphans/listing.ts";
 import { emptyState } from "../stackState.ts";
 import { discover, nameOf, ofAnotherStack, type Discovery, type Found } from "./discovery.ts";
@@ -69,7 +70,7 @@ export async function codeOfApp(api: Api, name: string): Promise<Code> {
     return { programs: null, settings: [], importCommand, remarks: [tooLarge(name)] };
   }
   const wanted = { apps: [name], hasSnapshots: false, journal: emptyJournal };
-  const discovery = await discover(api, emptyState, wanted, () => undefined);
+  const discovery = await discover(api, { state: emptyState, others: noOtherStacks }, wanted, () => undefined);
   const { found, remarks } = discovery;
   const file = importFile(importsOf(found, namesOf(found)));
   return codeOf(

@@ -5,6 +5,7 @@ import { readConfig, type Config } from "../../provider/client/config.ts";
 import { MachinesError } from "../../provider/client/errors.ts";
 import { configuredOrganizationProblem } from "../../provider/core/organization.ts";
 import { exportStack, listStacks, stackConfig, stackOfEnvironment } from "../pulumi.ts";
+import { noOtherStacks, readOtherStacks, type OtherStacks } from "../orphans/otherStacks.ts";
 import { emptyState, readState, type StackState } from "../stackState.ts";
 import { discover, type Discovery } from "./discovery.ts";
 import { languageOf } from "./folder.ts";
@@ -27,6 +28,8 @@ export interface Project {
   readonly language: LanguageName | undefined;
   readonly exists: boolean;
   readonly state: StackState;
+  /** The other stacks of its backend. */
+  readonly others: OtherStacks;
   readonly config: ReadonlyMap<string, string>;
 }
 
@@ -43,9 +46,11 @@ export async function projectHere(stack: string | undefined): Promise<Project> {
   const language = exists ? languageOf(readFileSync("Pulumi.yaml", "utf8")) : undefined;
   if (!exists && stack !== undefined)
     throw new MachinesError("invalid-input", `--stack ${stack}: there is no Pulumi project in ${process.cwd()}`);
-  if (!exists || !(await hasStack(stack))) return { exists, language, state: emptyState, config: new Map() };
+  const none = { exists, language, state: emptyState, others: noOtherStacks, config: new Map<string, string>() };
+  if (!exists) return none;
+  if (!(await hasStack(stack))) return { ...none, others: await readOtherStacks(stack) };
   const state = readState(await exportStack(stack), "the output of `pulumi stack export`");
-  return { exists, language, state, config: await stackConfig(stack) };
+  return { ...none, state, others: await readOtherStacks(stack), config: await stackConfig(stack) };
 }
 
 /**
@@ -68,7 +73,7 @@ export async function readOrganization(
     const at = api.clock.now() + longestLook;
     const apps = app ?? (terraform?.hasClusters ? [] : terraform?.apps) ?? [];
     const hasSnapshots = snapshots === true || terraform !== undefined;
-    const all = await discover(api.within({ at, allowed: "30m" }), project.state, { apps, hasSnapshots }, warn);
+    const all = await discover(api.within({ at, allowed: "30m" }), project, { apps, hasSnapshots }, warn);
     const discovery =
       terraform === undefined
         ? { ...all, remarks: [...all.remarks, ...leftOut(apps, hasSnapshots)] }
@@ -76,13 +81,15 @@ export async function readOrganization(
     if (discovery.found.length === 0)
       throw new MachinesError(
         "invalid-input",
-        `organization ${config.organization} at ${config.endpoint} has nothing that could be imported`,
+        `organization ${config.organization} at ${config.endpoint} has nothing that could be imported${exampleOf(all)}`,
       );
     return { discovery, config };
   } finally {
     await api.close();
   }
 }
+
+const exampleOf = ({ remarks: [first] }: Discovery): string => (first === undefined ? "" : `. For example, ${first}`);
 
 /** Only what Terraform manages, under the names that it has there. */
 function managedByTerraform(all: Discovery, { names, remarks }: TerraformState): Discovery {
@@ -93,7 +100,7 @@ function managedByTerraform(all: Discovery, { names, remarks }: TerraformState):
   const keys = new Set(all.found.map(({ key }) => key));
   const others = all.found.flatMap(({ key }) => (names.has(key) ? [] : [`${key}: Terraform does not manage it.`]));
   const missing = [...names.keys()]
-    .filter((key) => !keys.has(key))
+    .filter((key) => !keys.has(key) && !all.remarks.some((remark) => remark.startsWith(`${key}: `)))
     .map((key) => `${key}: the service does not have it.`);
   return { ...all, found, remarks: [...remarks, ...missing, ...others, ...all.remarks] };
 }

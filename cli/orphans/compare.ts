@@ -15,7 +15,7 @@ import {
   type ListedType,
 } from "./listing.ts";
 import { newPass, type ListedObject, type Pass } from "../../provider/core/listing.ts";
-import { stackText, type OtherStack } from "./otherStacks.ts";
+import { holderAmong, indexed, stackText, type IndexedStack, type OtherStack } from "./otherStacks.ts";
 import { pathId } from "../../provider/core/ids.ts";
 import { opTag, ownerTag, stackTag } from "../../provider/machines/create.ts";
 import { provenanceIn, type Provenance, type Provenances } from "./provenance.ts";
@@ -155,7 +155,7 @@ const begin = (api: Api, known: Known): Comparing => ({
   ...newPass(api),
   known,
   keys: heldKeys(known.held),
-  others: known.others.map((one) => ({ ...one, keys: heldKeys(one.resources) })),
+  others: indexed(known.others),
   heldElsewhere: [],
 });
 
@@ -163,7 +163,7 @@ const begin = (api: Api, known: Known): Comparing => ({
 interface Comparing extends Pass {
   readonly known: Known;
   readonly keys: ReadonlyMap<string, ReadonlySet<string>>;
-  readonly others: readonly (OtherStack & { readonly keys: ReadonlyMap<string, ReadonlySet<string>> })[];
+  readonly others: readonly IndexedStack[];
   /** Where objects of these stacks are noted. */
   readonly heldElsewhere: HeldElsewhere[];
 }
@@ -207,14 +207,10 @@ function orphansAmong(comparing: Comparing, kind: ListedType, live: readonly Lis
   const { api, known, keys, others, heldElsewhere } = comparing;
   return live.flatMap((found) => {
     const id = kind.id.render(found.parts);
-    const isIn = (held: typeof keys) => keysOf(kind.type, id).some((key) => held.get(kind.type)?.has(key));
-    if (isIn(keys)) return [];
-    const other = others.find((one) => isIn(one.keys));
-    if (other) {
-      const holder = other.resources.find((one) => isIn(heldKeys([one])));
-      const endpoint = holder && other.endpointOf(holder);
-      const isSame = endpoint === api.config.endpoint;
-      heldElsewhere.push({ kind, id, stack: other.stack, endpoint: isSame ? undefined : endpoint });
+    if (keysOf(kind.type, id).some((key) => keys.get(kind.type)?.has(key))) return [];
+    const holder = holderAmong(others, { type: kind.type, id, endpoint: api.config.endpoint });
+    if (holder) {
+      heldElsewhere.push({ kind, id, ...holder });
       return [];
     }
     const { name, createdAt } = found;

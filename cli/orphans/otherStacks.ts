@@ -4,6 +4,7 @@ import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { bareId } from "../../api/names.ts";
 import { exportStack, listStacks, stackEndpoint, stackOfEnvironment, type ListedStack } from "../pulumi.ts";
 import { readState, plainText, type StateResource } from "../stackState.ts";
+import { heldKeys, keysOf } from "../stateIds.ts";
 import { fewAtATime } from "../../provider/client/fewAtATime.ts";
 
 /** Another stack of the backend. */
@@ -13,6 +14,28 @@ export interface OtherStack {
   readonly resources: readonly StateResource[];
   /** Where a resource is, as far as known. */
   readonly endpointOf: (resource: StateResource) => string | undefined;
+}
+
+/** Another stack, with what it contains by type. */
+export interface IndexedStack extends OtherStack {
+  readonly keys: ReturnType<typeof heldKeys>;
+}
+
+/** The stacks with what they contain. */
+export const indexed = (stacks: readonly OtherStack[]): readonly IndexedStack[] =>
+  stacks.map((one) => ({ ...one, keys: heldKeys(one.resources) }));
+
+/** The stack that holds an object. Its endpoint there is undefined if that is this one, or unknown. */
+export function holderAmong(
+  stacks: readonly IndexedStack[],
+  { type, id, endpoint: here }: { readonly type: string; readonly id: string; readonly endpoint: string },
+): { readonly stack: string; readonly endpoint: string | undefined } | undefined {
+  const isIn = (keys: IndexedStack["keys"]): boolean => keysOf(type, id).some((key) => keys.get(type)?.has(key));
+  const other = stacks.find((one) => isIn(one.keys));
+  if (!other) return undefined;
+  const holder = other.resources.find((one) => isIn(heldKeys([one])));
+  const endpoint = holder && other.endpointOf(holder);
+  return { stack: other.stack, endpoint: endpoint === here ? undefined : endpoint };
 }
 
 /** A stack in a sentence. */

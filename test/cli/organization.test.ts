@@ -12,7 +12,7 @@ import { isWrite, startService, type TestService } from "../support/startService
 import { answeringCli } from "./answeringCli.ts";
 import { commandHere } from "./command.ts";
 import { exportOf, sealed, urnOf, type Exported } from "./exports.ts";
-import { StackFiles } from "./stackFiles.ts";
+import { inStack, StackFiles } from "./stackFiles.ts";
 
 let service: TestService;
 let folder: string;
@@ -269,9 +269,76 @@ describe("a stack that holds some of it", () => {
       files.write("stacks.json", JSON.stringify([{ name: "dev", current: false }]));
       files.write("dev.json", exportOf("plugin", [{ type: "App", name: "the-shop", id: "shop" }]));
       files.write("Pulumi.yaml", "name: shop\nruntime: nodejs\n");
-      expect((await files.run(["import", "--force"])).out).toContain("1 of them are in no state yet.");
-      const { out } = await files.run(["import", "--force"], { PULUMI_OPTION_STACK: "dev" });
+      expect((await files.run(["import"])).err).toContain(
+        "has nothing that could be imported. For example, App shop: stack dev of this project holds it.",
+      );
+      const { out } = await files.run(["import"], { PULUMI_OPTION_STACK: "dev" });
       expect(out).toContain("The stack holds all of them.");
+    } finally {
+      files.remove();
+    }
+  });
+
+  test("what another stack holds is left out, and what nobody holds is imported", async () => {
+    for (const name of ["shop-prod", "shop-dev"]) await makeApp(service, name);
+    const disk = `shop-prod/${await makeVolume(service, "shop-prod", "ams")}`;
+    const [free, own] = [await makeVolume(service, "shop-prod", "ams"), await makeVolume(service, "shop-dev", "ams")];
+    await set("shop-prod", "TOKEN", "hush");
+    const files = new StackFiles(service, "prod", "organization/blog/live");
+    try {
+      const both: Exported = { type: "Volume", name: "own", id: `shop-dev/${own}` };
+      files.write("Pulumi.yaml", "name: shop\nruntime: nodejs\n");
+      files.write("dev.json", exportOf("plugin", [both]));
+      const theirs: Exported[] = [
+        { type: "App", name: "shop", id: "shop-prod" },
+        { type: "Volume", name: "data", id: disk },
+        { type: "AppSecrets", name: "all", id: "shop-prod", inputs: { values: sealed } },
+        both,
+      ];
+      files.write("prod.json", inStack("prod", theirs));
+      files.write("refuses-organization-blog-live", "");
+      const { code, out, err } = await files.run(["import"]);
+      expect([code, err]).toEqual([0, ""]);
+      const imported = JSON.parse(readFileSync(join(files.folder, "import.json"), "utf8")) as {
+        resources: { id: string }[];
+      };
+      expect(imported.resources.map(({ id }) => id)).toEqual(["shop-dev", `shop-prod/${free}`]);
+      const text = readFileSync(join(files.folder, "index.ts"), "utf8");
+      expect(text).toMatch(/machines\.Volume\("own"/);
+      expect(text.match(/app: "shop-prod"/g)).toHaveLength(1);
+      const holds = "stack prod of this project holds it. Two stacks must not own one object.";
+      expect(out.slice(out.indexOf("Not in the program:"))).toContain(
+        `  App shop-prod: ${holds}\n  Secret shop-prod/TOKEN: perhaps urn:pulumi:prod::shop::machines:index:AppSecrets::all sets it.\n  Volume ${disk}: ${holds}\n`,
+      );
+      expect(out.slice(out.indexOf("Look at these before the import:"))).toContain(
+        "Not compared: stack organization/blog/live, whose objects cannot be distinguished: ",
+      );
+    } finally {
+      files.remove();
+    }
+  });
+
+  test("what another stack holds at another endpoint is imported with a warning, as it may be another service", async () => {
+    await makeApp(service, "shop");
+    const shop: Exported = { type: "App", name: "shop", id: "shop" };
+    // A stack that only reads the App does not own it.
+    const files = new StackFiles(service, "prod", "organization/blog/live");
+    try {
+      files.write("Pulumi.yaml", "name: shop\nruntime: nodejs\n");
+      files.write("prod.json", inStack("prod", [shop]));
+      files.write("organization-blog-live.json", inStack("live", [{ ...shop, external: true }], "blog"));
+      files.write("config-prod.json", JSON.stringify({ "machines:endpoint": { value: "https://prod.example.com" } }));
+      const { code, out } = await files.run(["import"]);
+      expect(code).toBe(0);
+      expect(out).not.toContain("organization/blog/live");
+      expect(out).toContain("1 of them are in no state yet.");
+      expect(out).toContain(
+        "Look at these before the import:\n  App shop is held by stack prod of this project, whose endpoint is https://prod.example.com. If that is the same service, do not import it: two stacks must not own one object.\n",
+      );
+      // One that has it here, too.
+      files.stacks("prod", "staging");
+      files.write("staging.json", inStack("staging", [shop]));
+      expect((await files.run(["import"])).err).toContain("App shop: stack staging of this project holds it.");
     } finally {
       files.remove();
     }

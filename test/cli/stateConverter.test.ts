@@ -15,6 +15,7 @@ import { isWrite, startService, type TestService } from "../support/startService
 import { answeringCli } from "./answeringCli.ts";
 import { commandHere } from "./command.ts";
 import { exportOf, shapes, urnOf, type Exported, type Shape } from "./exports.ts";
+import { inStack } from "./stackFiles.ts";
 
 let service: TestService;
 let folder: string;
@@ -153,6 +154,19 @@ test.each(shapes)("what a stack with %s resources holds is not imported under an
     isPlugin ? [app, ["machines:index:Machine", "my-web", held.id]] : [app],
   );
   expect(notes.some((note) => note.includes(urnOf(shape, "Machine", "my-web")))).toBe(!isPlugin);
+});
+
+test("what another stack holds is not imported, and named", async () => {
+  for (const name of ["shop", "blog"]) await makeApp(service, name);
+  const env = project("plugin", []);
+  const stacks = JSON.parse(readFileSync(join(folder, "stacks.json"), "utf8")) as object;
+  const prod = { "stack export": JSON.parse(inStack("prod", [{ type: "App", name: "shop", id: "shop" }])) as object };
+  writeFileSync(join(folder, "stacks.json"), JSON.stringify({ ...stacks, prod }));
+  const { resources, notes } = await converted(["--stack", "dev"], env);
+  expect(resources.map(({ id }) => id)).toEqual(["blog"]);
+  expect(notes).toContain(
+    "Not imported; App shop: stack prod of this project holds it. Two stacks must not own one object.",
+  );
 });
 
 test("a stack that holds everything as dynamic resources leaves nothing to import", async () => {

@@ -7,6 +7,7 @@ import { readTerraform } from "../../cli/organization/terraform.ts";
 import { makeApp, makeCluster, makeMachine, makeVolume, send } from "../support/around.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
 import { commandHere } from "./command.ts";
+import { inStack, StackFiles } from "./stackFiles.ts";
 
 const managed = (type: string, name: string, attributes: object, more: object = {}) => ({
   ...{ mode: "managed", type, name, provider: `provider["registry.terraform.io/fly-apps/fly"]` },
@@ -91,6 +92,24 @@ describe("import --terraform", () => {
     expect(out).toContain(`Machine shop/${ids[2]}: Terraform does not manage it.`);
     expect(readFileSync(join(folder, "index.ts"), "utf8")).toContain('{ name: "silent-fog-0", label: "web-0" }');
     expect(out).not.toMatch(/other|--app/);
+  });
+
+  test("import --terraform leaves out what another stack holds, and says only that", async () => {
+    for (const name of ["shop", "blog"]) await makeApp(service, name);
+    const files = new StackFiles(service, "prod");
+    try {
+      files.write("Pulumi.yaml", "name: shop\nruntime: nodejs\n");
+      files.write("prod.json", inStack("prod", [{ type: "App", name: "shop", id: "shop" }]));
+      const apps = ["shop", "blog"].map((name) => managed("fly_app", name, { id: name, name, org: "personal" }));
+      files.write("terraform.json", pulled(...apps));
+      const { code, out } = await files.run(["import", "--terraform", "terraform.json"]);
+      expect(code, out).toBe(0);
+      expect(out.match(/App shop: .*/g)).toEqual([
+        "App shop: stack prod of this project holds it. Two stacks must not own one object.",
+      ]);
+    } finally {
+      files.remove();
+    }
   });
 
   test("import --terraform imports what the newer provider manages, from terraform show -json", async () => {
