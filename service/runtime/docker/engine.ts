@@ -6,9 +6,16 @@ import type { Failures } from "../reconciler/driver.ts";
 import type { Log } from "../runtime.ts";
 import { fileLimits, mayLimitDisk, type EngineLimits, type StorageInfo } from "./confinement.ts";
 
+/** What requests that change something have to wait for. */
+export interface Fence {
+  /** Resolves once they may be sent, and rejects if they never may; undefined if they may be now. */
+  unsure: () => Promise<void> | undefined;
+}
+
 /** A connected engine, and what it has. */
 export interface Engine extends EngineLimits {
   readonly docker: Dockerode;
+  readonly fence: Fence;
   readonly cpus: number;
   readonly memoryMb: number;
   /** Whether it can run an init process in a container, which forwards signals and ends orphans; true until it refuses one. */
@@ -42,11 +49,13 @@ interface Info extends Computer, StorageInfo {
  */
 export async function connectEngine(): Promise<Engine> {
   const docker = new Dockerode();
-  const failWaiting = watchRequests(docker);
+  const fence: Fence = { unsure: () => undefined };
+  const failWaiting = watchRequests(docker, fence);
   try {
     const info = (await docker.info()) as Info;
     return {
       docker,
+      fence,
       cpus: info.NCPU ?? 1,
       memoryMb: Math.floor((info.MemTotal ?? 0) / 2 ** 20),
       hasInit: true,
@@ -63,9 +72,13 @@ export async function connectEngine(): Promise<Engine> {
   }
 }
 
+/** The failure of a request that gets no answer. */
+export const ended = (reason: string): Error => Object.assign(new Error(reason), { code: "ECONNRESET" });
+
 type Dial = (options: DialOptions, callback: (error: unknown, answer?: unknown) => void) => void;
 
 interface DialOptions {
+  readonly method: string;
   readonly isStream?: boolean;
   readonly hijack?: boolean;
   readonly openStdin?: boolean;
@@ -75,20 +88,24 @@ interface DialOptions {
 // ASSUMED: an engine answers a request that is no stream within a minute.
 const answerMs = 60_000;
 
-/** The library waits for ever for the end of an answer whose connection breaks. The returned function fails such requests. */
-function watchRequests({ modem }: Dockerode): () => void {
+/**
+ * Holds requests that change something until the fence lets them pass. The library waits for ever for the end of an answer whose
+ * connection breaks. The returned function fails such requests.
+ */
+function watchRequests({ modem }: Dockerode, fence: Fence): () => void {
   const waiting = new Set<() => void>();
   const target = modem as unknown as { dial: Dial };
   const dial = target.dial.bind(modem);
   target.dial = (options, callback) => {
+    const unsure = options.method === "GET" ? undefined : fence.unsure();
+    if (unsure) return void unsure.then(() => target.dial(options, callback), callback);
     if (options.isStream || options.hijack || options.openStdin) return dial(options, callback);
     const settle = (error: unknown, answer?: unknown): void => {
       if (!waiting.delete(fail)) return;
       clearTimeout(timer);
       callback(error, answer);
     };
-    const fail = (): void =>
-      settle(Object.assign(new Error("the engine ended the connection"), { code: "ECONNRESET" }));
+    const fail = (): void => settle(ended("the engine ended the connection"));
     // Sending a file takes as long as it takes.
     const timer = options.file === undefined ? setTimeout(fail, answerMs) : undefined;
     waiting.add(fail);

@@ -6,7 +6,7 @@ import { isNetwork } from "./addresses.ts";
 import { furtherCapabilities } from "./confinement.ts";
 import { DockerDriver } from "./dockerDriver.ts";
 import { Containers } from "./containers.ts";
-import { allowing, connectEngine } from "./engine.ts";
+import { allowing, connectEngine, ended } from "./engine.ts";
 import { engineIdOf } from "./engineId.ts";
 import { firewallProblem } from "./firewall.ts";
 import { isRegistryName, Registries } from "./registries.ts";
@@ -111,5 +111,13 @@ export async function dockerRuntime({
     registries: new Registries(registries),
     firewallProblem: await firewallProblem(engine),
   };
-  return (host) => new Reconciler(host, (reports) => new DockerDriver(engine, host, reports, walls));
+  return (host) =>
+    new Reconciler(host, (reports) => {
+      const closing = new Promise<never>((_, reject) =>
+        reports.closed.addEventListener("abort", () => reject(ended("the service closes"))),
+      );
+      closing.catch(() => {}); // usually nothing waits
+      engine.fence.unsure = () => host.unsure && Promise.race([host.unsure, closing]);
+      return new DockerDriver(engine, host, reports, walls);
+    });
 }
