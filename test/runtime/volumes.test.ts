@@ -11,6 +11,7 @@ import { tarOf } from "../../service/runtime/docker/tar.ts";
 import { VolumeContents } from "../../service/runtime/docker/volumeContents.ts";
 import { instead } from "../support/instead.ts";
 import { afterThisTest } from "../support/leftovers.ts";
+import { image } from "./image.ts";
 import { docker, hasEngine, withRuntime } from "./runtimes.ts";
 import { describeVolumes, isCreated, mounting, read, write } from "./volumeData.ts";
 
@@ -26,6 +27,31 @@ const nameOf = (app: App, id: string): string => `machines-${app.dataId().slice(
 
 describe.runIf(hasEngine)("volumes of the docker runtime", () => {
   describeVolumes(() => withRuntime("docker"), stored);
+
+  test("a deleted volume goes although an ended container of an earlier version mounts it; a running one stays", async () => {
+    const app = await withRuntime("docker");
+    const { id: volume } = await app.volume();
+    const id = await mounting(app, volume);
+    await app.call("POST", `${app.machines}/${id}`, { config: { image } });
+    await app.reaches(id, "started");
+    const filters = { volume: [nameOf(app, volume)] };
+    const mountedBy = () => docker.listContainers({ all: true, filters });
+    expect(await mountedBy()).toMatchObject([{ State: "exited" }]);
+    const other = await docker.createContainer({
+      Image: image,
+      Labels: { "machines-service.data": app.dataId() },
+      HostConfig: { Binds: [`${nameOf(app, volume)}:/data`] },
+    });
+    await other.start();
+    expect((await app.call("DELETE", `/apps/web/volumes/${volume}`)).status).toBe(200);
+    app.service.context.clock.advance(25 * 3600_000);
+    await expect.poll(mountedBy).toMatchObject([{ Id: other.id, State: "running" }]);
+    expect(await stored(app)).toEqual([volume]);
+    await other.kill();
+    await expect.poll(() => stored(app)).toEqual([]);
+    expect(await mountedBy()).toEqual([]);
+    expect(await app.state(id)).toBe("started");
+  });
 
   test("a copy is consistent while the program writes", async () => {
     const app = await withRuntime("docker");

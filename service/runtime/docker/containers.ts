@@ -11,6 +11,8 @@ export interface ContainerOf extends Instance {
   readonly container: Dockerode.ContainerInspectInfo;
 }
 
+const endedStates: readonly string[] = ["created", "exited", "dead"];
+
 /** The containers of a service. */
 export class Containers {
   readonly #engine: Engine;
@@ -58,6 +60,14 @@ export class Containers {
     const ids = (await this.#list(label, value)).map(({ Id }) => Id);
     for (const id of ids) await this.removeOne(id);
     return ids;
+  }
+
+  /** Removes the containers that have ended and mount this volume: while there is one, the engine refuses to remove the volume. */
+  async removeEnded(volume: string): Promise<void> {
+    const filters = { label: [`${labels.data}=${this.#dataId}`], volume: [volume] };
+    for (const { Id, State } of await this.#engine.docker.listContainers({ all: true, filters }))
+      // Without force: one that begins at this moment stays.
+      if (endedStates.includes(State)) await allowing([404, 409], this.get(Id).remove({ v: true }));
   }
 
   async removeOne(id: string): Promise<void> {

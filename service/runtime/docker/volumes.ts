@@ -58,6 +58,8 @@ export class DockerVolumes implements VolumeDriver {
   }
 
   async remove(id: string): Promise<boolean> {
+    // Those of earlier versions of a Machine, which are kept for their logs.
+    await this.#containers.removeEnded(this.#contents.nameOf(id));
     await this.#contents.remove(id);
     return true;
   }
