@@ -111,6 +111,37 @@ describe.runIf(hasOwnEngines)("the end of the engine", () => {
     await expectUnchanged(stack);
   });
 
+  test("a program that exits with 0 when the engine is stopped starts again; one that was stopped by hand does not", async () => {
+    const machines = "/v1/apps/calm/machines";
+    const stateOf = async (id: string) =>
+      (await send<{ readonly state: string }>(real.service, "GET", `${machines}/${id}`)).state;
+    const create = async () => {
+      const config = { image, env: { MACHINES_SIMULATE: "orderly" } };
+      const { id } = await send<{ readonly id: string }>(real.service, "POST", machines, { config });
+      await expect.poll(() => stateOf(id), { interval: 20 }).toBe("started");
+      return id;
+    };
+    const containersOf = (id: string) =>
+      engine.docker.listContainers({ all: true, filters: { label: [`machines-service.machine=${id}`] } });
+    await send(real.service, "POST", "/v1/apps", { name: "calm", org_slug: "personal" });
+    const [ended, byHand] = [await create(), await create()];
+    for (const { Id } of await containersOf(byHand)) await engine.docker.getContainer(Id).stop();
+    await expect.poll(() => stateOf(byHand), { interval: 20 }).toBe("stopped");
+    await engine.stop();
+    await engine.start();
+    const states = async () => (await containersOf(ended)).map(({ State }) => State);
+    await expect.poll(states, { interval: 50 }).toContain("running");
+    await expect.poll(() => stateOf(ended), { interval: 20 }).toBe("started");
+    const { events } = await send<{
+      readonly events: readonly { readonly request?: { readonly exit_event?: object } }[];
+    }>(real.service, "GET", `${machines}/${ended}`);
+    const exits = events.flatMap(({ request }) => request?.exit_event ?? []);
+    expect(exits).toMatchObject([{ exit_code: 0, error: "it ended with its container engine" }]);
+    expect(await stateOf(byHand)).toBe("stopped");
+    expect((await containersOf(byHand)).map(({ State }) => State)).toEqual(["exited"]);
+    await send(real.service, "DELETE", "/v1/apps/calm?force=true");
+  });
+
   test("an up continues when the engine that was stopped meanwhile is back", async () => {
     await stack.set({ image: nextImage });
     const before = real.service.requests.length;

@@ -100,12 +100,17 @@ function instanceOf(container: Dockerode.ContainerInspectInfo, machine: Subject 
   };
 }
 
-/** How the process of a container ended. */
-export function exitOf(container: Dockerode.ContainerInspectInfo | undefined): Exit {
+/**
+ * How the process of a container ended. If it ended before its engine was started, the engine or its computer has ended it.
+ * ASSUMED: a program that ends by itself while the service does not run, and before the engine is started again, is rare.
+ */
+export function exitOf(container: Dockerode.ContainerInspectInfo | undefined, started: Date | undefined): Exit {
   // The container was removed by someone else.
   if (!container) return { code: 137, signal: 9, oom: false, requested: false };
-  const { ExitCode: code, OOMKilled: oom } = container.State;
-  return { code, signal: code > 128 && code < 160 ? code - 128 : 0, oom, requested: false };
+  const { ExitCode: code, OOMKilled: oom, FinishedAt } = container.State;
+  const exit = { code, signal: code > 128 && code < 160 ? code - 128 : 0, oom, requested: false };
+  if (!started || new Date(FinishedAt) >= started) return exit;
+  return { ...exit, error: "it ended with its container engine", interrupted: true };
 }
 
 /** Where this computer has the ports of a container. */

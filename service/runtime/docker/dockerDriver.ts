@@ -30,6 +30,7 @@ import {
   lowersFileLimit,
   noDiskLimit,
   ofEngine,
+  startOf,
   statusOf,
   withoutMissing,
   type Engine,
@@ -203,7 +204,7 @@ export class DockerDriver implements Driver<ContainerOf> {
   /** Why a program could not be started is only in the log. */
   async exitOf({ id, config }: Subject, instance: ContainerOf | undefined): Promise<Exit> {
     const container = instance?.container;
-    const exit = exitOf(container);
+    const exit = exitOf(container, container && (await startOf(this.#engine)));
     if (!container) return exit;
     const after = keepsFiles(config) ? (this.#writtenBefore.get(container.Id) ?? container.State.StartedAt) : "";
     const written = await this.#lastLines(id, container.Id);

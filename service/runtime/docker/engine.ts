@@ -1,4 +1,6 @@
 // The connection to a container engine: Docker, or another one with its API.
+import http from "node:http";
+import https from "node:https";
 import Dockerode from "dockerode";
 import { Refusal } from "../../refusal.ts";
 import { allowingBy } from "../allowing.ts";
@@ -49,6 +51,7 @@ interface Info extends Computer, StorageInfo {
  */
 export async function connectEngine(): Promise<Engine> {
   const docker = new Dockerode();
+  connectAnew(docker);
   const fence: Fence = { unsure: () => undefined };
   const failWaiting = watchRequests(docker, fence);
   try {
@@ -70,6 +73,30 @@ export async function connectEngine(): Promise<Engine> {
       `no container engine answers at ${at} (${reasonOf(error)}). Start Docker, set DOCKER_HOST, or use --runtime simulated.`,
     );
   }
+}
+
+/**
+ * Sends each request by a new connection. An engine that stops takes no new one before it ends its containers, but still answers on
+ * those that it has. What it says there of an end that it caused looks as if the program had ended by itself.
+ */
+function connectAnew({ modem }: Dockerode): void {
+  const settings = modem as { readonly protocol?: string; agent?: http.Agent };
+  settings.agent = settings.protocol === "https" ? new https.Agent() : new http.Agent();
+}
+
+/**
+ * When the engine was started, in its own time; undefined if it does not say. Docker creates its usual network again at each start,
+ * except while containers run that it has left alone meanwhile. Networks of Podman do not have this option.
+ */
+export async function startOf({ docker }: Engine): Promise<Date | undefined> {
+  const usual = (await allowing([404], docker.getNetwork("bridge").inspect())) as UsualNetwork | undefined;
+  const isDocker = usual?.Options?.["com.docker.network.bridge.default_bridge"] === "true";
+  return isDocker ? new Date(usual.Created) : undefined;
+}
+
+interface UsualNetwork {
+  readonly Created: string;
+  readonly Options?: Readonly<Record<string, string>> | null;
 }
 
 /** The failure of a request that gets no answer. */

@@ -235,6 +235,14 @@ func serve() {
 	if _, deaf := behaviours["deaf"]; deaf {
 		signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
 	}
+	if _, orderly := behaviours["orderly"]; orderly {
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGINT, syscall.SIGTERM)
+		go func() {
+			<-asked
+			os.Exit(0)
+		}()
+	}
 	status := http.StatusOK
 	if behaviours["checks"] == "critical" {
 		status = http.StatusInternalServerError
