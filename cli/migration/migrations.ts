@@ -183,10 +183,14 @@ function machinesFor(
     };
   const entry = entries.find(({ urn }) => urn === first.urn);
   const own = sharedOf(isObject(entry?.["inputs"]) ? entry["inputs"] : {});
+  // What only the fleet has would count as what the Machines run with: the next preview shows it instead.
+  const rest = Object.fromEntries(
+    Object.entries(inputs).filter(([name]) => !(shared as readonly string[]).includes(name)),
+  );
   return {
     sources: equals,
-    inputs: { ...inputs, ...own },
-    open: { ...(opened(inputs, first.inputs) as Values), ...sharedOf(first.inputs) },
+    inputs: { ...rest, ...own },
+    open: { ...(opened(rest, first.inputs) as Values), ...sharedOf(first.inputs) },
   };
 }
 

@@ -154,6 +154,20 @@ describe.each(shapes)("%s", (shape) => {
     ]);
   });
 
+  test("a fleet does not get a version of the secrets or a memory limit that its Machines do not have", () => {
+    const { migrations, problems } = found(
+      shape,
+      [machine("a"), machine("b")],
+      [fleet({ ams: 2 }, { minSecretsVersion: 9, memoryLimitMb: 512 })],
+    );
+    expect(problems).toEqual([]);
+    expect(migrations).toHaveLength(1);
+    const names = migrations.flatMap(({ inputs, open }) => [...Object.keys(inputs), ...Object.keys(open)]);
+    expect(names).toContain("config");
+    expect(names).not.toContain("minSecretsVersion");
+    expect(names).not.toContain("memoryLimitMb");
+  });
+
   test.each<[reason: RegExp, before: readonly Exported[], wanted: readonly Wanted[]]>([
     [/none of a, .* has its configuration/, [machine("a", "ams", { config: config("shop:2") })], [fleet({ ams: 1 })]],
     [/it wants 2 in ams, and 1 in ams have its configuration/, [machine("a")], [fleet()]],
