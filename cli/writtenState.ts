@@ -29,8 +29,7 @@ export async function writeState(
   resources: readonly Values[],
   { stack = "stack", given, before }: Writing,
 ): Promise<string> {
-  const entries = (of: string): string => JSON.stringify(listIn(deploymentIn(of, source), "resources"));
-  if (entries(await exportStack(given)) !== entries(text))
+  if (entriesOf(await exportStack(given)) !== entriesOf(text))
     throw new MachinesError(
       "refused",
       `the state of ${stack} has changed since it was read: another run is at work. Nothing has changed here; run this again`,
@@ -45,6 +44,12 @@ export async function writeState(
     throw new MachinesError("refused", `${messageOf(error)}\nNothing has changed.`, { cause: error });
   }
   return copy;
+}
+
+/** What a run changes in a state, as a text to compare: an interrupted one leaves operations, and maybe no resource. */
+function entriesOf(text: string): string {
+  const deployment = deploymentIn(text, source);
+  return JSON.stringify([listIn(deployment, "resources"), listIn(deployment, "pending_operations")]);
 }
 
 /** Makes a text the state of a stack. An interrupt does not stop it half-way. */

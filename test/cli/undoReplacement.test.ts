@@ -131,8 +131,14 @@ describe("undo-replacement", () => {
     expect(copies()).toEqual([]);
   };
 
-  test("concurrent changes by another run are not overwritten", async () => {
-    write("later.json", state("shop/vol_other"));
+  test.each<[change: string, later: () => string]>([
+    ["another resource", () => state("shop/vol_other")],
+    [
+      "an interrupted operation",
+      () => state().replace('"pending_operations":[]', '"pending_operations":[{"type":"creating"}]'),
+    ],
+  ])("a concurrent change by another run is not overwritten: %s", async (_, later) => {
+    write("later.json", later());
     const { code, err } = await undo();
     expect([code, err]).toEqual([2, expect.stringContaining("the state of dev has changed since it was read")]);
     nothingChanged();
