@@ -1,5 +1,5 @@
 // Reads the stack's state and its configuration, and the project's stacks, through the Pulumi CLI.
-import { execFile, type ExecFileException } from "node:child_process";
+import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { isObject } from "../api/schema.ts";
@@ -113,33 +113,43 @@ export const environment = (): NodeJS.ProcessEnv =>
     ),
   );
 
+/** How the Pulumi CLI runs. */
+interface Running {
+  /** Its standard input, for values that errors and lists of processes must not show. */
+  readonly input?: string;
+  /** Whether ^C does not reach it, because it would stop half-way. */
+  readonly isOutOfReach?: boolean;
+}
+
 /**
  * Runs the Pulumi CLI in this folder, for a stack or the selected one.
- * @param input its standard input, for values that errors and lists of processes must not show
  * @throws MachinesError with its error output
  */
-export function pulumi(args: readonly string[], stack: string | undefined, input = ""): Promise<string> {
+export function pulumi(
+  args: readonly string[],
+  stack: string | undefined,
+  { input = "", isOutOfReach = false }: Running = {},
+): Promise<string> {
   const all = [...args, ...(stack === undefined ? [] : ["--stack", stack]), "--non-interactive", "--color", "never"];
   return new Promise((resolve, reject) => {
-    const child = execFile("pulumi", all, { maxBuffer: 2 ** 30, env: environment() }, (error, stdout, stderr) => {
-      if (error === null) return resolve(stdout);
-      reject(refusal(args, error, stderr));
+    // On Windows, a detached process would open a window.
+    const child = spawn("pulumi", all, { env: environment(), detached: isOutOfReach && process.platform !== "win32" });
+    let [stdout, stderr] = ["", ""];
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+    child.on("error", (error: NodeJS.ErrnoException) =>
+      reject(error.code === "ENOENT" ? new SetupError(noPulumi, error) : refusal(args, error.message)),
+    );
+    child.on("close", (code, signal) => {
+      if (code === 0) return resolve(stdout);
+      reject(refusal(args, stderr.trim().replace(/^error: /, "") || String(signal ?? code)));
     });
-    child.stdin?.on("error", () => undefined).end(input); // it may have exited without reading
+    child.stdin.on("error", () => undefined).end(input); // it may have exited without reading
   });
 }
 
-function refusal(args: readonly string[], error: ExecFileException, stderr: string): MachinesError {
-  if (error.code === "ENOENT") return new SetupError(noPulumi, error);
-  const reason = stderr.trim().replace(/^error: /, "");
-  return (
-    setupProblem(reason) ??
-    new MachinesError(
-      "configuration",
-      `\`pulumi ${args.join(" ")}\` failed: ${reason === "" ? String(error.code) : reason}`,
-    )
-  );
-}
+const refusal = (args: readonly string[], reason: string): MachinesError =>
+  setupProblem(reason) ?? new MachinesError("configuration", `\`pulumi ${args.join(" ")}\` failed: ${reason}`);
 
 /** The sentence for a computer without the Pulumi CLI. */
 export const noPulumi =

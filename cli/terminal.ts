@@ -42,7 +42,7 @@ async function answer(question: string): Promise<string> {
 }
 
 /**
- * Runs the CLI until it exits, even after an interrupt: ^C reaches both processes, and the CLI first finishes its step.
+ * Runs something to its end, even after an interrupt. An update gets the same ^C, and first finishes its step.
  * @param work gets a signal that an interrupt aborts, so that work of several steps begins no other one
  */
 export async function untilItEnds<T>(work: (interrupt: AbortSignal) => Promise<T>): Promise<T> {

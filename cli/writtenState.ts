@@ -22,7 +22,7 @@ export interface Writing {
  * Writes other resources into the state, unless another client has changed it since it was read. Returns the file with the previous
  * state.
  * @param text the export of the state that was read, with its secrets sealed
- * @throws MachinesError `refused` if the state has changed, or the CLI refuses the new one; nothing has changed then
+ * @throws MachinesError `refused` if the state has changed, or the CLI fails; it says whether the state may have been written
  */
 export async function writeState(
   text: string,
@@ -40,8 +40,10 @@ export async function writeState(
   try {
     await importState(JSON.stringify(next), given);
   } catch (error) {
-    rmSync(copy, { force: true });
-    throw new MachinesError("refused", `${messageOf(error)}\nNothing has changed.`, { cause: error });
+    const mayBeWritten = await differs(text, given);
+    if (!mayBeWritten) rmSync(copy, { force: true });
+    const now = mayBeWritten ? `The state may have been written. ${earlierText(copy, given)}` : "Nothing has changed.";
+    throw new MachinesError("refused", `${messageOf(error)}\n${now}\n${lockedText(given)}`, { cause: error });
   }
   return copy;
 }
@@ -52,9 +54,31 @@ function entriesOf(text: string): string {
   return JSON.stringify([listIn(deployment, "resources"), listIn(deployment, "pending_operations")]);
 }
 
-/** Makes a text the state of a stack. An interrupt does not stop it half-way. */
+/** Whether a state has other entries than an export of it. One that cannot be read may have. */
+async function differs(text: string, stack: string | undefined): Promise<boolean> {
+  try {
+    return entriesOf(await exportStack(stack)) !== entriesOf(text);
+  } catch {
+    return true;
+  }
+}
+
+/** Makes a text the state of a stack. ^C does not reach the CLI, which would stop at once and leave the stack locked. */
 export const importState = (text: string, stack: string | undefined): Promise<string> =>
-  untilItEnds(() => pulumi(["stack", "import"], stack, text));
+  untilItEnds(() => pulumi(["stack", "import"], stack, { input: text, isOutOfReach: true }));
+
+const optionFor = (stack: string | undefined): string => (stack === undefined ? "" : ` --stack ${stack}`);
+
+/** The command that makes the previous state of a stack its state again. */
+export const restoring = (copy: string, stack: string | undefined): string =>
+  `pulumi stack import${optionFor(stack)} --file ${copy}`;
+
+/** What to do with the previous state of a stack where it is not known what the stack has now. */
+const earlierText = (copy: string, stack: string | undefined): string =>
+  `The earlier one is in ${copy}. If no other run has changed the state since, this restores it: ${restoring(copy, stack)}`;
+
+const lockedText = (stack: string | undefined): string =>
+  `If the stack is locked and no run is at work: pulumi cancel${optionFor(stack)}`;
 
 /** Saves the previous state in a file for only the user: its secrets are encrypted, names and ids are not. */
 function copyOf(text: string, stack: string, before: string): string {

@@ -7,7 +7,7 @@ import { exportStack } from "../pulumi.ts";
 import { selectedStack } from "../savedPlan.ts";
 import { deploymentIn, listIn, nameIn } from "../stackState.ts";
 import { agreed, requireInteractiveTerminal, type Asking, type Streams } from "../terminal.ts";
-import { writeState } from "../writtenState.ts";
+import { restoring, writeState } from "../writtenState.ts";
 
 /** Options of the command. */
 export interface ForgetOptions extends Asking {
@@ -79,7 +79,7 @@ export async function forgetViews(given: ForgetOptions, { out }: Streams): Promi
   }
   const copy = await writeState(text, entries, { stack, given: given.stack, before: "forget-views" });
   out(`The state has no views any more, and nothing else has changed. With machines:fleetViews, the next up lists them again.
-The previous state is in ${copy}. Until the next up, this restores it: pulumi stack import --stack ${stack} --file ${copy}
+The previous state is in ${copy}. Until the next up, this restores it: ${restoring(copy, stack)}
 `);
   return 0;
 }

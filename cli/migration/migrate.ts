@@ -12,7 +12,7 @@ import { previewed, selectedStack, type Plans } from "../savedPlan.ts";
 import { deploymentIn, listIn, readState, sealed, type StateProvider } from "../stackState.ts";
 import { clientOf, readingCall } from "../targets.ts";
 import { agreed, requireInteractiveTerminal, type Asking, type Streams } from "../terminal.ts";
-import { importState, writeState } from "../writtenState.ts";
+import { importState, restoring, writeState } from "../writtenState.ts";
 import { migrated, migrationsIn, type Migration } from "./migrations.ts";
 
 /** Options of the command. */
@@ -203,6 +203,6 @@ const doneText = (migrations: readonly Migration[], copy: string, { stack }: Mig
           "The Machines have no tags of their fleet yet. `pulumi up --refresh` sets them without a restart: run it before the next change of the fleet.",
         ]
       : []),
-    `The previous state is in ${copy}. Until the next up, this restores it: pulumi stack import${stack === undefined ? "" : ` --stack ${stack}`} --file ${copy}`,
+    `The previous state is in ${copy}. Until the next up, this restores it: ${restoring(copy, stack)}`,
     "",
   ].join("\n");

@@ -11,7 +11,7 @@ import { heldKeys } from "../stateIds.ts";
 import { readOtherStacks, stackText, type OtherStacks } from "./otherStacks.ts";
 import { doubtAbout, proofFacts, type ProofFacts } from "./proof.ts";
 import { agreed, requireInteractiveTerminal, typed, type Asking, type Streams } from "../terminal.ts";
-import { writeState } from "../writtenState.ts";
+import { restoring, writeState } from "../writtenState.ts";
 
 /** Options of the command. */
 export interface UndoOptions extends Asking {
@@ -226,6 +226,6 @@ const doneText = (copy: string, { stack }: UndoOptions): string =>
   [
     "",
     "Undone. `pulumi up`, without --replace, continues with the original and deletes the replacement; `pulumi preview` shows it.",
-    `The previous state is in ${copy}. Until the next up, this restores it: pulumi stack import${stack === undefined ? "" : ` --stack ${stack}`} --file ${copy}`,
+    `The previous state is in ${copy}. Until the next up, this restores it: ${restoring(copy, stack)}`,
     "",
   ].join("\n");

@@ -125,7 +125,7 @@ export async function setConfig(
   { value, isSecret = false, file }: { readonly value: string; readonly isSecret?: boolean; readonly file?: string },
 ): Promise<void> {
   const where = file === undefined ? [] : ["--config-file", file];
-  await pulumi(["config", "set", key, isSecret ? "--secret" : "--plaintext", ...where], stack.name, value);
+  await pulumi(["config", "set", key, isSecret ? "--secret" : "--plaintext", ...where], stack.name, { input: value });
 }
 
 /** Outputs of a stack, secrets in them masked. */
