@@ -88,6 +88,11 @@ export class Budgets {
     this.#steps.changed(app);
   }
 
+  /** Something is gone: perhaps an App. */
+  gone(id: string): void {
+    if (this.#ofApp(id).length > 0) this.appChanged(id);
+  }
+
   /** A Machine may be available, or not any more. */
   machineChanged(machine: Subject): void {
     const pod = this.#options.podOf(machine.id, this.#namespaces.nameOf(machine.network));
@@ -197,7 +202,9 @@ function budgetOf(group: Group, { id, name, namespace, dataId }: AppOfBudget) {
   };
 }
 
-const isSame = (before: V1PodDisruptionBudget | undefined, { spec }: ReturnType<typeof budgetOf>): boolean =>
+const isSame = (before: V1PodDisruptionBudget | undefined, { metadata, spec }: ReturnType<typeof budgetOf>): boolean =>
+  // A deleted App of the same name may have left it.
+  before?.metadata?.annotations?.[annotations.app] === metadata.annotations[annotations.app] &&
   before?.spec?.minAvailable === spec.minAvailable &&
   before.spec.unhealthyPodEvictionPolicy === spec.unhealthyPodEvictionPolicy &&
   before.spec.maxUnavailable === undefined &&

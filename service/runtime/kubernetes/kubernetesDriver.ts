@@ -155,7 +155,10 @@ export class KubernetesDriver implements Driver<PodOf> {
         this.#certManager?.appChanged(id);
         this.#budgets.appChanged(id);
       },
-      gone: (id) => this.#certManager?.appChanged(id),
+      gone: (id) => {
+        this.#certManager?.appChanged(id);
+        this.#budgets.gone(id);
+      },
       machineChanged: (machine) => this.#budgets.machineChanged(machine),
     });
     // Also without a target: an earlier run may have left some.

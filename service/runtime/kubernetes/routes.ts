@@ -134,6 +134,8 @@ export class Routes implements OwnRoutes<PodOf> {
   }
 
   gone(id: string): void {
+    // The Machines of a deleted App no longer lead to it, so nothing else would remove what it had.
+    if ([...this.#services.all(), ...this.#ingresses.all()].some(isOfApp(id))) this.#apps.changed(id);
     this.#options.gone(id);
   }
 
@@ -231,6 +233,8 @@ export class Routes implements OwnRoutes<PodOf> {
     const before = this.#services.get(name, namespace);
     const had = before?.spec?.ports?.map(({ name: portName, port, protocol }) => ({ name: portName, port, protocol }));
     if (
+      // A deleted App of the same name may have left it.
+      !isOfApp(id)(before) ||
       !isDeepStrictEqual(
         had?.sort((a, b) => ((a.name ?? "") < (b.name ?? "") ? -1 : 1)),
         wanted,
@@ -242,11 +246,11 @@ export class Routes implements OwnRoutes<PodOf> {
         metadata: { ...metadata, annotations: { ...metadata.annotations, ...speaksHttp } },
         spec: { ports: wanted },
       } as V1Service);
-    await this.#route(app, metadata, list);
+    await this.#route(id, app, metadata, list);
   }
 
   /** Leads the hostnames of an App to its Service. */
-  async #route(app: AppSubject, metadata: Metadata, ports: readonly PublicPort[]): Promise<void> {
+  async #route(id: string, app: AppSubject, metadata: Metadata, ports: readonly PublicPort[]): Promise<void> {
     const { name, namespace } = metadata;
     const web = ports.find(({ port, isHttp }) => isHttp && port === 443) ?? ports.find(({ isHttp }) => isHttp);
     const certificates = web && this.#options.ingressClass !== noIngress ? app.certificates : [];
@@ -258,7 +262,7 @@ export class Routes implements OwnRoutes<PodOf> {
     const ingressClassName = this.#options.ingressClass;
     const hosts = certificates.map(({ hostname, chain }) => [hostname, chain]);
     const described = hashOf(JSON.stringify([web.port, hosts, ingressClassName]));
-    if (before?.metadata?.annotations?.[annotations.routes] === described) return;
+    if (isOfApp(id)(before) && before?.metadata?.annotations?.[annotations.routes] === described) return;
     const kept = certificates.map(({ hostname }) => tlsName(hostname));
     const left = before === undefined ? [] : secretsOf(before).filter((secret) => !kept.includes(secret));
     for (const certificate of certificates) await this.#cluster.apply(tlsSecret(certificate, metadata));
@@ -284,9 +288,9 @@ export class Routes implements OwnRoutes<PodOf> {
   }
 
   async #remove(id: string): Promise<void> {
-    const isOf = ({ metadata }: V1Service | V1Ingress): boolean => metadata?.annotations?.[annotations.app] === id;
-    for (const ingress of this.#ingresses.all().filter(isOf)) await this.#removeIngress(ingress);
-    for (const { metadata } of this.#services.all().filter(isOf)) await this.#cluster.delete(kinds.service, metadata);
+    const isOwn = isOfApp(id);
+    for (const ingress of this.#ingresses.all().filter(isOwn)) await this.#removeIngress(ingress);
+    for (const { metadata } of this.#services.all().filter(isOwn)) await this.#cluster.delete(kinds.service, metadata);
   }
 
   async #removeIngress(ingress: V1Ingress): Promise<void> {
@@ -296,6 +300,12 @@ export class Routes implements OwnRoutes<PodOf> {
     await this.#cluster.delete(kinds.ingress, metadata);
   }
 }
+
+/** Whether an object is of the App with this id: one of the same name may have been deleted. */
+const isOfApp =
+  (id: string) =>
+  (object: V1Service | V1Ingress | undefined): boolean =>
+    object?.metadata?.annotations?.[annotations.app] === id;
 
 /** The Secrets of an Ingress: those that it names, and those that it named and that are to be deleted. */
 const secretsOf = ({ metadata, spec }: V1Ingress): string[] => [
