@@ -9,12 +9,14 @@ import { upgradeOf } from "./upgrades.ts";
 
 /** The header by which a member says from which client a request comes. */
 export const clientHeader = "machines-client";
+/** The header by which it says how that client speaks to the first of the proxies, by HTTP or HTTPS. */
+export const schemeHeader = "machines-client-scheme";
 /** By which a leader that ends says that it did nothing for a request. */
 export const refusedHeader = "machines-not-accepted";
 
 /** Headers of one connection, not of the request. */
 const ofConnection = ["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"];
-const notForwarded: ReadonlySet<string> = new Set([...ofConnection, "expect", clientHeader]);
+const notForwarded: ReadonlySet<string> = new Set([...ofConnection, "expect", clientHeader, schemeHeader]);
 
 /** The headers of a request, names and values in turn, without those of its connection. */
 export function forwardedHeaders(raw: readonly string[]): string[] {

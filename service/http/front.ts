@@ -7,13 +7,13 @@ import { Agent } from "undici";
 import { isSame } from "../crypto/isSame.ts";
 import { Draining } from "../runtime/draining.ts";
 import type { Networks } from "../runtime/networks.ts";
-import { addressOfClient, believeProxy } from "../runtime/trustedProxies.ts";
-import { forwardedFrom } from "../requestAddress.ts";
+import { addressOfClient, believeProxy, schemeOfClient } from "../runtime/trustedProxies.ts";
+import { forwardedFrom, forwardedProto } from "../requestAddress.ts";
 import { withResolvers } from "../withResolvers.ts";
 import { refuseConnections } from "./app.ts";
 import type { MemberKey } from "./memberKey.ts";
 import { limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
-import { Attempt, bodyOf, clientHeader, forwardedHeaders, refusedHeader } from "./forwarding.ts";
+import { Attempt, bodyOf, clientHeader, forwardedHeaders, refusedHeader, schemeHeader } from "./forwarding.ts";
 import { upgradeOf } from "./upgrades.ts";
 
 /** What a front needs. */
@@ -39,8 +39,11 @@ const repeatMs = 500;
 const pauseMs = 50;
 const connectMs = 1000;
 
-// Clients whose signature is kept.
-const mostClients = 1000;
+// Signatures that are kept: two for each client.
+const mostSignatures = 2000;
+
+/** What members say of a client: its address, or its scheme and its address. */
+type Saying = "client" | "scheme";
 
 /** Errors of a connection that was never made: the request was not sent. */
 const notSent: ReadonlySet<string> = new Set([
@@ -78,8 +81,8 @@ export class Front {
   /** Connections of other members. */
   readonly #members = new Set<Socket>();
   readonly #forwarded = new Set<Taken>();
-  /** What is said of clients, by their address. */
-  readonly #saying = new Map<string, string>();
+  /** What is said of clients, with its signature, by what is said. */
+  readonly #sayings = new Map<string, string>();
   #target: Target | undefined;
   #handler: RequestListener | undefined;
   #changed = withResolvers();
@@ -196,21 +199,26 @@ export class Front {
     const said = request.headers[clientHeader];
     if (typeof said !== "string") return;
     const client = said.slice(0, said.indexOf(" "));
-    if (!isSame(said, this.#sayingOf(client))) return;
-    Object.assign(request, { [forwardedFrom]: client });
+    if (!isSame(said, this.#sayingOf("client", client))) return;
+    // A member of an older version says none.
+    const { [schemeHeader]: scheme = "" } = request.headers;
+    const proto = String(scheme).startsWith("https ") ? "https" : "http";
+    const isSaid = isSame(String(scheme), this.#sayingOf("scheme", `${proto} ${client}`));
+    Object.assign(request, { [forwardedFrom]: client, ...(isSaid ? { [forwardedProto]: proto } : {}) });
     const { socket } = request;
     if (this.#members.has(socket)) return;
     this.#members.add(socket);
     socket.once("close", () => this.#members.delete(socket));
   }
 
-  /** What members say of a client. */
-  #sayingOf(client: string): string {
-    let saying = this.#saying.get(client);
+  /** What members say of a client, with its signature. */
+  #sayingOf(kind: Saying, said: string): string {
+    const known = `${kind} ${said}`;
+    let saying = this.#sayings.get(known);
     if (saying === undefined) {
-      saying = `${client} ${this.#options.key.sign("client", client)}`;
-      if (this.#saying.size === mostClients) this.#saying.clear();
-      this.#saying.set(client, saying);
+      saying = `${said} ${this.#options.key.sign(kind, said)}`;
+      if (this.#sayings.size === mostSignatures) this.#sayings.clear();
+      this.#sayings.set(known, saying);
     }
     return saying;
   }
@@ -255,7 +263,9 @@ export class Front {
     taken.to = address;
     taken.attempt = new Attempt(response);
     const headers = forwardedHeaders(rawHeaders);
-    headers.push(clientHeader, this.#sayingOf(addressOfClient(request)));
+    const client = addressOfClient(request);
+    headers.push(clientHeader, this.#sayingOf("client", client));
+    headers.push(schemeHeader, this.#sayingOf("scheme", `${schemeOfClient(request)} ${client}`));
     try {
       const upgrade = upgradeOf(request) ? "websocket" : null;
       return await taken.attempt.send(this.#agent, { origin: address, path: url, method, headers, body, upgrade });

@@ -7,15 +7,17 @@ import { connectionLimits } from "../../../service/http/connections.ts";
 import { Front } from "../../../service/http/front.ts";
 import { MemberKey } from "../../../service/http/memberKey.ts";
 import { forwardedFrom } from "../../../service/requestAddress.ts";
+import { Networks } from "../../../service/runtime/networks.ts";
+import { schemeOfClient } from "../../../service/runtime/trustedProxies.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { hang } from "../../support/patience.mts";
 
 const key = new MemberKey(Buffer.alloc(32, 1));
 const urlOf = (address: AddressInfo): string => `http://127.0.0.1:${address.port}`;
 
-async function startFront(memberKey = key, patienceMs = hang) {
+async function startFront(memberKey = key, patienceMs = hang, trusted?: Networks) {
   const limits = connectionLimits();
-  const front = new Front({ limits, tls: undefined, key: memberKey, answerSelf: () => false, patienceMs });
+  const front = new Front({ limits, tls: undefined, key: memberKey, trusted, answerSelf: () => false, patienceMs });
   front.server.listen(0, "127.0.0.1");
   await once(front.server, "listening");
   afterThisTest(() => front.server.closeAllConnections());
@@ -86,6 +88,36 @@ test("a request is passed to the leader, with its client, which only a member ma
   between.front.follow(leader.url);
   await fetch(between.url, { headers: { "machines-client": `10.0.0.9 ${key.sign("client", "10.0.0.9")}` } });
   expect(clientsOf(got).at(-1)).toBe("10.0.0.9");
+});
+
+test("the leader knows how a client of a standby came to its proxy, which only a member may say", async () => {
+  const thisComputer = new Networks(["127.0.0.1/32"]);
+  const leader = await startFront(key, hang, thisComputer);
+  leader.front.attach((request, response) => void response.end(schemeOfClient(request)));
+  leader.front.answer(leader.url);
+  const standby = await startFront(key, hang, thisComputer);
+  standby.front.follow(leader.url);
+  const between = await startFront();
+  between.front.follow(standby.url);
+  const ask = async (url: string, headers: Record<string, string>) => (await fetch(url, { headers })).text();
+  for (const scheme of ["https", "http"])
+    for (const { url } of [leader, standby])
+      expect(await ask(url, { "x-forwarded-for": "192.0.2.7", "x-forwarded-proto": scheme })).toBe(scheme);
+  const [client, other] = ["192.0.2.7", "192.0.2.8"];
+  const named = { "machines-client": `${client} ${key.sign("client", client)}` };
+  const saying = (who: string, by = key) => ({
+    "machines-client-scheme": `https ${who} ${by.sign("scheme", `https ${who}`)}`,
+  });
+  for (const { url } of [leader, standby]) {
+    expect(await ask(url, { ...named, ...saying(client) })).toBe("https");
+    // Of a member of an older version.
+    expect(await ask(url, named)).toBe("http");
+    expect(await ask(url, { ...named, ...saying(other) })).toBe("http");
+    expect(await ask(url, { ...named, ...saying(client, new MemberKey(Buffer.alloc(32, 2))) })).toBe("http");
+    expect(await ask(url, saying("127.0.0.1"))).toBe("http");
+  }
+  // It trusts no proxy, so its clients came by HTTP, whatever they say.
+  expect(await ask(between.url, { ...saying("127.0.0.1"), "x-forwarded-proto": "https" })).toBe("http");
 });
 
 test("a read is repeated at the next leader, and a change whose outcome is unknown has no answer", async () => {
