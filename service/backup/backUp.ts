@@ -25,9 +25,7 @@ import {
 } from "./contents.ts";
 import { hashOfFile, hashOfFolder } from "./hashes.ts";
 import { placesOf } from "./places.ts";
-import type { Policy } from "./policy.ts";
 import type { Restic } from "./restic.ts";
-import { outdated } from "./retention.ts";
 
 /** A service that is backed up. */
 export interface Source {
@@ -53,12 +51,12 @@ export interface Written {
   readonly wanted: Wanted;
 }
 
-/** A backup that was made. */
+/** A backup that is stored. */
 export interface Made {
   readonly manifest: Manifest;
   readonly addedBytes: number;
-  /** Why outdated backups could not be removed; undefined if they were. */
-  readonly notRemoved?: string;
+  /** The first file of changes that the copy of each cluster needs, by its id. */
+  readonly firstFiles: ReadonlyMap<string, string>;
 }
 
 /** What the store says that has contents. */
@@ -86,11 +84,16 @@ export function wantedOf(all: <T>(sql: string) => readonly T[]): Wanted {
   };
 }
 
-/** Makes a backup, and removes those that the policy does not keep, if there is one. */
-export async function backUp(restic: Restic, source: Source, first: Wanted, policy: Policy | undefined): Promise<Made> {
+/** Makes a backup. It is passed on as soon as it is stored, before its drafts are removed: a kill may come at any time. */
+export async function backUp<T>(
+  restic: Restic,
+  source: Source,
+  first: Wanted,
+  stored: (made: Made) => Promise<T>,
+): Promise<T> {
   const making = new Making(restic, source);
   try {
-    return await making.make(first, policy);
+    return await stored(await making.make(first));
   } finally {
     await making.clear();
   }
@@ -124,7 +127,7 @@ class Making {
     this.#tags = [tags.service(lineage), tags.id(idOf(this.#begun))];
   }
 
-  async make(wanted: Wanted, policy: Policy | undefined): Promise<Made> {
+  async make(wanted: Wanted): Promise<Made> {
     await this.#restic.prepare();
     await this.clear();
     mkdirSync(this.#staging, { recursive: true, mode: 0o700 });
@@ -135,21 +138,7 @@ class Making {
     // What was created or became ready meanwhile.
     await this.#read(more, last);
     const manifest = await this.#store(at, rows);
-    for (const [id, file] of this.#firstFiles) await this.#source.clusters?.stored(id, file);
-    const notRemoved = policy && (await this.#removeOutdated(policy));
-    return { manifest, addedBytes: this.#addedBytes, ...(notRemoved === undefined ? {} : { notRemoved }) };
-  }
-
-  /** Returns why that failed: the backup is stored all the same, as where a repository accepts only additions. */
-  async #removeOutdated(policy: Policy): Promise<string | undefined> {
-    try {
-      const { lineage } = this.#source;
-      await this.#restic.remove(await outdated(this.#restic, await this.#catalogue.all(), lineage, policy));
-      return undefined;
-    } catch (error) {
-      this.#source.signal.throwIfAborted();
-      return reasonOf(error);
-    }
+    return { manifest, addedBytes: this.#addedBytes, firstFiles: this.#firstFiles };
   }
 
   /** Removes drafts; those of a killed process too. */

@@ -6,13 +6,14 @@ import { reasonOf } from "../reasonOf.ts";
 import type { Service } from "../service.ts";
 import { backupMetrics as of } from "../watch/catalogue.ts";
 import type { Measured } from "../watch/exposition.ts";
-import { backUp, wantedOf, type Source, type Written } from "./backUp.ts";
+import { backUp, wantedOf, type Made, type Source, type Written } from "./backUp.ts";
 import { Catalogue, tags, type Logs, type Manifest } from "./contents.ts";
 import { lineageOf, placesOf, readLast, writeLast, writeRepository, type LastResult } from "./places.ts";
 import { readPolicy, usualPolicy, type Policy } from "./policy.ts";
 import { restoreApp } from "./restoreApp.ts";
 import { BackupError } from "./backupError.ts";
 import { Restic, type Repository } from "./restic.ts";
+import { removeOutdated } from "./retention.ts";
 
 /** Options of the backups of a service. */
 export interface BackupsOptions {
@@ -201,7 +202,7 @@ export class Backups {
 
   async #make(repository: Repository): Promise<LastResult> {
     const { folder, policy, writeStore, postgres } = this.#options;
-    const { clock, runtime, store } = this.#context;
+    const { clock, runtime, store, postgres: engine } = this.#context;
     const { signal } = this.#closed;
     const isScheduled = repository.at === this.#options.repository?.at;
     const begun = clock.now();
@@ -215,24 +216,14 @@ export class Backups {
         lineage: lineageOf(folder, systemRandom()),
         runtime: runtime.name,
         volumes: runtime.archives,
-        clusters: keepingChanges(this.#context, isScheduled),
+        clusters: engine.archives,
         writeStore: (target) => writeStore(target, signal),
         now: () => clock.now(),
       };
       const wanted = wantedOf(<T>(sql: string) => store.all<T>(sql));
+      const result = await backUp(restic, source, wanted, (made) => this.#stored(made, isScheduled));
       // The schedule thins out its own repository; another one keeps all.
-      const { manifest, addedBytes, notRemoved } = await backUp(
-        restic,
-        source,
-        wanted,
-        isScheduled ? policy : undefined,
-      );
-      const result = resultOf(manifest, addedBytes, clock.now(), isScheduled ? this.#last?.lastComplete : undefined);
-      if (isScheduled) {
-        this.#since = manifest.id;
-        this.#logged = manifest.at;
-        this.#keep(result);
-      }
+      const notRemoved = isScheduled ? await removeOutdated(restic, source, policy) : undefined;
       const { missing, ...said } = result;
       this.#say(missing.length > 0 ? "warn" : "info", { ...said, missing: missing.length }, "made a backup");
       if (notRemoved !== undefined) this.#say("warn", { reason: notRemoved }, "outdated backups were not removed");
@@ -247,6 +238,20 @@ export class Backups {
         });
       throw error;
     }
+  }
+
+  /** Notes a backup that is stored. */
+  async #stored({ manifest, addedBytes, firstFiles }: Made, isScheduled: boolean): Promise<LastResult> {
+    const { clock, postgres } = this.#context;
+    const result = resultOf(manifest, addedBytes, clock.now(), isScheduled ? this.#last?.lastComplete : undefined);
+    // A backup on request must not remove changes that the log of the schedule needs.
+    if (!isScheduled) return result;
+    // First: after a kill, the logs that follow must belong to the backup since which changes are kept.
+    this.#since = manifest.id;
+    this.#logged = manifest.at;
+    this.#keep(result);
+    for (const [id, file] of firstFiles) await postgres.archives?.stored(id, file);
+    return result;
   }
 
   /** Stores the logs of clusters since the last backup, so that they can be restored to any time until now. */
@@ -280,12 +285,6 @@ export class Backups {
 }
 
 const isComplete = ({ manifest }: { readonly manifest: Manifest }): boolean => manifest.missing.length === 0;
-
-/** A backup on request must not remove changes that the log of the schedule needs. */
-function keepingChanges({ postgres }: Context, isScheduled: boolean): Source["clusters"] {
-  const { archives } = postgres;
-  return archives && (isScheduled ? archives : { ...archives, stored: () => Promise.resolve() });
-}
 
 function resultOf(manifest: Manifest, addedBytes: number, ended: number, before: number | undefined): LastResult {
   const { id, begun, at, missing } = manifest;

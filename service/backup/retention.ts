@@ -1,7 +1,26 @@
 // What a repository no longer needs: backups that the policy does not keep, what only they need, and what interrupted ones have left.
-import { tags, type Backup } from "./contents.ts";
+import { reasonOf } from "../reasonOf.ts";
+import type { Source } from "./backUp.ts";
+import { Catalogue, tags, type Backup } from "./contents.ts";
+import { placesOf } from "./places.ts";
 import { keptBy, type Policy } from "./policy.ts";
 import type { Restic, Stored } from "./restic.ts";
+
+/** Removes what is outdated. Returns why that failed, as where a repository accepts only additions; undefined if it did not. */
+export async function removeOutdated(
+  restic: Restic,
+  { folder, lineage, signal }: Pick<Source, "folder" | "lineage" | "signal">,
+  policy: Policy,
+): Promise<string | undefined> {
+  try {
+    const backups = await new Catalogue(restic, placesOf(folder).cache, lineage).all();
+    await restic.remove(await outdated(restic, backups, lineage, policy));
+    return undefined;
+  } catch (error) {
+    signal.throwIfAborted();
+    return reasonOf(error);
+  }
+}
 
 /** The snapshots of a service, with these backups, that can be removed. No backup of it may be in the making. */
 export async function outdated(

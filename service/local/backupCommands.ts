@@ -113,7 +113,9 @@ async function backUpStopped(selected: Selected): Promise<LastResult> {
       now: () => Date.now(),
       signal: closing.signal,
     };
-    const { manifest, addedBytes } = await backUp(restic, source, wanted, undefined).catch(problemOf);
+    const { manifest, addedBytes } = await backUp(restic, source, wanted, (made) => Promise.resolve(made)).catch(
+      problemOf,
+    );
     const { id, missing, at } = manifest;
     return { id, result: "complete", begun, ended: Date.now(), addedBytes, missing, lastComplete: at };
   } finally {
