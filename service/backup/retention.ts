@@ -22,9 +22,15 @@ export async function removeOutdated(
   }
 }
 
-/** The snapshots of a service, with these backups, that can be removed. No backup of it may be in the making. */
+// ASSUMED: no backup takes longer than two days.
+const longestMs = 2 * 86_400_000;
+
+/**
+ * The snapshots of a service, with these backups, that can be removed. A service that was restored from the same backups may be making
+ * one meanwhile, so what no backup names is only removed once it is older than any that is being made.
+ */
 export async function outdated(
-  restic: Restic,
+  restic: Pick<Restic, "snapshots">,
   backups: readonly Backup[],
   lineage: string,
   policy: Policy,
@@ -34,17 +40,23 @@ export async function outdated(
     isComplete: manifest.missing.length === 0,
   }));
   const kept = keptBy(policy, dated);
-  const keptBackups = backups.filter(({ id }) => kept.has(id));
-  const needed = new Set(
-    keptBackups.flatMap(({ snapshot, manifest }) => [
-      snapshot,
-      ...Object.values(manifest.volumes).map(({ stored }) => stored),
-    ]),
-  );
+  const needed = new Set(backups.filter(({ id }) => kept.has(id)).flatMap(snapshotsOf));
   const all = await restic.snapshots(tags.service(lineage));
   for (const { id } of lastLogs(all, kept)) needed.add(id);
-  return all.filter(({ id }) => !needed.has(id)).map(({ id }) => id);
+  const named = new Set(backups.flatMap(snapshotsOf));
+  const ids = new Set(backups.map(({ id }) => id));
+  const newest = all.at(-1)?.time ?? 0;
+  const isNamed = (one: Stored): boolean => named.has(one.id) || ids.has(sinceOf(one) ?? "");
+  return all
+    .filter((one) => !needed.has(one.id) && (isNamed(one) || one.time < newest - longestMs))
+    .map(({ id }) => id);
 }
+
+/** The snapshots that a backup consists of. */
+const snapshotsOf = ({ snapshot, manifest }: Backup): readonly string[] => [
+  snapshot,
+  ...Object.values(manifest.volumes).map(({ stored }) => stored),
+];
 
 /** The last log since each of these backups: it has all changes of the earlier ones. */
 function lastLogs(all: readonly Stored[], kept: ReadonlySet<string>): readonly Stored[] {

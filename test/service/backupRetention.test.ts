@@ -14,8 +14,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Backups } from "../../service/backup/backups.ts";
-import { tags } from "../../service/backup/contents.ts";
+import { tags, type Backup } from "../../service/backup/contents.ts";
 import { readLast } from "../../service/backup/places.ts";
+import { outdated } from "../../service/backup/retention.ts";
 import { ManualClock } from "../../service/index.ts";
 import type { Service } from "../../service/service.ts";
 import { afterThisTest } from "../support/leftovers.ts";
@@ -127,4 +128,48 @@ test("the logs belong to the last backup, also if the service ended while it rem
   await begin();
   await moreLogs(1);
   expect(logs().at(-1)).toBe(newest);
+});
+
+const hourMs = 3600_000;
+
+/** The names of the snapshots that are removed, of those that are stored so many hours after the first. */
+async function removed(
+  backups: readonly { readonly id: string; readonly hour: number; readonly parts: readonly string[] }[],
+  more: readonly { readonly id: string; readonly hour: number; readonly tags: readonly string[] }[],
+) {
+  const start = Date.UTC(2026, 0, 1);
+  const found = backups.map(({ id, hour, parts }) => ({
+    ...{ id, snapshot: id, time: start + hour * hourMs },
+    manifest: {
+      ...{ id, at: start + hour * hourMs, missing: [] },
+      volumes: Object.fromEntries(parts.map((stored) => [stored, { stored }])),
+    },
+  })) as unknown as readonly Backup[];
+  const all = [
+    ...backups.map(({ id, hour }) => ({ id, hour, tags: [tags.backup] })),
+    ...backups.flatMap(({ parts, hour }) => parts.map((id) => ({ id, hour, tags: [tags.part] }))),
+    ...more,
+  ]
+    .map(({ hour, ...one }) => ({ ...one, time: start + hour * hourMs, paths: [] }))
+    .sort((a, b) => a.time - b.time);
+  const restic = { snapshots: () => Promise.resolve(all) };
+  return [...(await outdated(restic, found, "lineage", { days: 2, weeks: 0, months: 0 }))].sort();
+}
+
+test("what another service has stored for a backup that it is making is not removed", async () => {
+  const backups = [
+    { id: "first", hour: 0, parts: ["part of the first"] },
+    { id: "second", hour: 60, parts: ["part of the second"] },
+    { id: "last", hour: 96, parts: ["part of the last"] },
+  ];
+  expect(
+    await removed(backups, [
+      { id: "log of the first", hour: 24, tags: [tags.log, tags.since("first")] },
+      { id: "part of an interrupted one", hour: 47, tags: [tags.part] },
+      { id: "part of one that is being made", hour: 49, tags: [tags.part] },
+      // It was stored after the backups were listed.
+      { id: "backup of the other", hour: 95, tags: [tags.backup] },
+      { id: "log of the other", hour: 95, tags: [tags.log, tags.since("backup of the other")] },
+    ]),
+  ).toEqual(["first", "log of the first", "part of an interrupted one", "part of the first"]);
 });
