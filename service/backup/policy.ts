@@ -36,8 +36,8 @@ const weekOf = (time: number): string => String(Math.floor((time / day + 3) / 7)
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
 const monthOf = (time: number): string => new Date(time).toISOString().slice(0, 7);
 
-// ASSUMED: backups of the last day are all kept, so that clusters can be restored to any moment of it, and a backup that was made on
-// request is not removed by the next one.
+// ASSUMED: backups of the last day are all kept, so that a backup that was made on request is not removed by the next one. So is the one
+// before them, so that the logs since these backups lead to the whole day.
 /** The ids of the backups that are kept. The newest one, and the newest complete one, always are. */
 export function keptBy(policy: Policy, backups: readonly Dated[]): ReadonlySet<string> {
   const newestFirst = [...backups].sort((a, b) => b.time - a.time);
@@ -55,7 +55,10 @@ export function keptBy(policy: Policy, backups: readonly Dated[]): ReadonlySet<s
   keepNewest(weekOf, policy.weeks);
   keepNewest(monthOf, policy.months);
   const latest = newestFirst[0]?.time ?? 0;
-  for (const { id, time } of newestFirst) if (time > latest - day) kept.add(id);
+  for (const { id, time } of newestFirst) {
+    kept.add(id);
+    if (time <= latest - day) break;
+  }
   for (const one of [newestFirst[0], newestFirst.find(({ isComplete }) => isComplete)]) if (one) kept.add(one.id);
   return kept;
 }

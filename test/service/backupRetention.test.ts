@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Backups } from "../../service/backup/backups.ts";
 import { tags, type Backup } from "../../service/backup/contents.ts";
@@ -172,4 +173,55 @@ test("what another service has stored for a backup that it is making is not remo
       { id: "log of the other", hour: 95, tags: [tags.log, tags.since("backup of the other")] },
     ]),
   ).toEqual(["first", "log of the first", "part of an interrupted one", "part of the first"]);
+});
+
+test("clusters can be restored to the last day, and from each kept backup until the next one that was made began", async () => {
+  const minute = 60_000;
+  const count = (max: number) => fc.integer({ min: 0, max });
+  const policies = fc.record({ days: count(3), weeks: count(2), months: count(2) });
+  // Minutes from one backup to the next, which each takes, and the moment within that time.
+  const times = fc.tuple(
+    fc.integer({ min: 10, max: 4000 }),
+    fc.integer({ min: 0, max: 9 }),
+    fc.double({ min: 0, max: 1, noNaN: true }),
+  );
+  await fc.assert(
+    fc.asyncProperty(policies, fc.array(times, { minLength: 2, maxLength: 25 }), async (policy, list) => {
+      let at = Date.UTC(2026, 0, 1);
+      const made = list.map(([gap, taken], i) => {
+        at += gap * minute;
+        return { id: `${i}`, begun: at - taken * minute, at };
+      });
+      let backups: readonly Backup[] = [];
+      let logs: readonly { readonly id: string; readonly since: string; readonly until: number }[] = [];
+      for (const { id, begun, at: time } of made) {
+        // The log of the one before is stored first.
+        const last = backups.at(-1);
+        if (last) logs = [...logs, { id: `log since ${last.id} until ${id}`, since: last.id, until: begun }];
+        const manifest = { id, at: time, missing: [], volumes: {} };
+        backups = [...backups, { id, snapshot: id, time, manifest } as unknown as Backup];
+        const all = [
+          ...backups.map((one) => ({ id: one.id, time: one.time, tags: [tags.backup] })),
+          ...logs.map((one) => ({ id: one.id, time: one.until, tags: [tags.log, tags.since(one.since)] })),
+        ].map((one) => ({ ...one, paths: [] }));
+        const restic = { snapshots: () => Promise.resolve(all.sort((a, b) => a.time - b.time)) };
+        const gone = new Set(await outdated(restic, backups, "lineage", policy));
+        backups = backups.filter((one) => !gone.has(one.id));
+        logs = logs.filter((one) => !gone.has(one.id));
+      }
+      const newest = made.at(-1)?.at ?? 0;
+      /** As a restore chooses: the newest backup that is not newer, and the last log since it. */
+      const isRestorable = (moment: number): boolean => {
+        const backup = backups.filter(({ time }) => time <= moment).at(-1);
+        return logs.some(({ since, until }) => since === backup?.id && moment <= until);
+      };
+      for (const [i, { id, at: from }] of made.entries()) {
+        const until = made[i + 1]?.begun;
+        if (until === undefined) continue;
+        const moment = from + Math.floor((until - from) * (list[i]?.[2] ?? 0));
+        const isKept = backups.some((one) => one.id === id);
+        if (isKept || moment > newest - 24 * hourMs) expect(isRestorable(moment)).toBe(true);
+      }
+    }),
+  );
 });
