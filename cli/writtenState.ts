@@ -48,6 +48,18 @@ export async function writeState(
   return copy;
 }
 
+/**
+ * Writes an earlier state again, unless another run has changed the one that replaced it.
+ * @param text the export of the earlier state
+ * @param written the export of the state that replaced it
+ * @throws MachinesError if it has changed, or the CLI fails
+ */
+export async function restoreState(text: string, written: string, stack: string | undefined): Promise<void> {
+  if (entriesOf(await exportStack(stack)) !== entriesOf(written))
+    throw new MachinesError("refused", "another run has changed the state since");
+  await importState(text, stack);
+}
+
 /** What a run changes in a state, as a text to compare: an interrupted one leaves operations, and maybe no resource. */
 function entriesOf(text: string): string {
   const deployment = deploymentIn(text, source);
@@ -64,7 +76,7 @@ async function differs(text: string, stack: string | undefined): Promise<boolean
 }
 
 /** Makes a text the state of a stack. ^C does not reach the CLI, which would stop at once and leave the stack locked. */
-export const importState = (text: string, stack: string | undefined): Promise<string> =>
+const importState = (text: string, stack: string | undefined): Promise<string> =>
   untilItEnds(() => pulumi(["stack", "import"], stack, { input: text, isOutOfReach: true }));
 
 const optionFor = (stack: string | undefined): string => (stack === undefined ? "" : ` --stack ${stack}`);
@@ -74,8 +86,8 @@ export const restoring = (copy: string, stack: string | undefined): string =>
   `pulumi stack import${optionFor(stack)} --file ${copy}`;
 
 /** What to do with the previous state of a stack where it is not known what the stack has now. */
-const earlierText = (copy: string, stack: string | undefined): string =>
-  `The earlier one is in ${copy}. If no other run has changed the state since, this restores it: ${restoring(copy, stack)}`;
+export const earlierText = (copy: string, stack: string | undefined): string =>
+  `The earlier state is in ${copy}. If no other run has changed the state since, this restores it: ${restoring(copy, stack)}`;
 
 const lockedText = (stack: string | undefined): string =>
   `If the stack is locked and no run is at work: pulumi cancel${optionFor(stack)}`;

@@ -11,8 +11,8 @@ import { exportStack, stackConfig } from "../pulumi.ts";
 import { previewed, selectedStack, type Plans } from "../savedPlan.ts";
 import { deploymentIn, listIn, readState, sealed, type StateProvider } from "../stackState.ts";
 import { clientOf, readingCall } from "../targets.ts";
-import { agreed, requireInteractiveTerminal, type Asking, type Streams } from "../terminal.ts";
-import { importState, restoring, writeState } from "../writtenState.ts";
+import { agreed, requireInteractiveTerminal, untilItEnds, type Asking, type Streams } from "../terminal.ts";
+import { earlierText, restoreState, restoring, writeState } from "../writtenState.ts";
 import { migrated, migrationsIn, type Migration } from "./migrations.ts";
 
 /** Options of the command. */
@@ -62,9 +62,11 @@ export async function migrate(given: MigrateOptions, { out, err }: Streams): Pro
   }
   const entries = listIn(deploymentIn(text, source), "resources") as readonly DeploymentEntry[];
   const next = migrated(entries, migrations, { plan, outputs, now: new Date().toISOString() });
-  const copy = await writeState(text, next, { stack: state.stack, given: options.stack, before: "migration" });
-  await requireUnchanged(migrations, text, copy, stack);
-  out(doneText(migrations, copy, given));
+  await untilItEnds(async () => {
+    const copy = await writeState(text, next, { stack: state.stack, given: options.stack, before: "migration" });
+    await requireUnchanged(migrations, text, copy, stack);
+    out(doneText(migrations, copy, given));
+  });
   return problems.length === 0 ? 0 : 1;
 }
 
@@ -161,19 +163,36 @@ async function requireUnchanged(
   copy: string,
   stack: string,
 ): Promise<void> {
-  let problems: string[];
+  let problems: readonly string[] = [];
   try {
-    const plan = await previewed(stack);
-    problems = migrations.flatMap((migration) => differenceIn(plan, migration) ?? []);
+    // The CLI encrypts secrets anew, so only an export tells what another run changes from here on.
+    const written = await exportStack(stack);
+    problems = await differences(migrations, stack);
+    if (problems.length === 0) return;
+    await restoreState(text, written, stack);
   } catch (error) {
-    problems = [messageOf(error)];
+    const lines = [
+      ...problems,
+      `The earlier state could not be restored, and the state may still have the migration: ${messageOf(error)}`,
+      earlierText(copy, stack),
+      "Otherwise declare what there is before the next up",
+    ];
+    throw new MachinesError("refused", lines.join("\n"), { cause: error });
   }
-  if (problems.length === 0) return;
-  await importState(text, stack);
   throw new MachinesError(
     "refused",
     `${problems.join("\n")}\nThe state is as before; ${copy} has it, too. Declare what there is, migrate, and change it afterwards`,
   );
+}
+
+/** What the next update would change of what was migrated, or why that is not known. */
+async function differences(migrations: readonly Migration[], stack: string): Promise<readonly string[]> {
+  try {
+    const plan = await previewed(stack);
+    return migrations.flatMap((migration) => differenceIn(plan, migration) ?? []);
+  } catch (error) {
+    return [messageOf(error)];
+  }
 }
 
 /** What the next update would change. */

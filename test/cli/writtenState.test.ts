@@ -62,7 +62,7 @@ test("an import that was killed after it has written keeps the copy of the earli
   expect([code, err]).toEqual([
     2,
     expect.stringContaining(`\`pulumi stack import\` failed: SIGKILL
-The state may have been written. The earlier one is in ${copy}. If no other run has changed the state since, this restores it: pulumi stack import --stack dev --file ${copy}
+The state may have been written. The earlier state is in ${copy}. If no other run has changed the state since, this restores it: pulumi stack import --stack dev --file ${copy}
 If the stack is locked and no run is at work: pulumi cancel --stack dev`),
   ]);
   expect(text(copy)).toBe(before);
