@@ -127,7 +127,7 @@ class Run {
   #wrong: Step[] = [];
   /** Warnings about objects that may be in no state. */
   readonly #reported: string[] = [];
-  /** Secrets of which a deletion said that they stay set, because something else, which may be of the same program, wrote them last. */
+  /** Secrets of which a deletion said that they stay set, and that no resource in the state sets. */
   readonly #leftSet = new Set<string>();
   /** The last inputs of everything that was ever in the program, by name. */
   readonly #declared = new Map<string, Declared>();
@@ -513,8 +513,12 @@ class Run {
     for (const text of warnings) this.#say(`      warning: ${text}`);
     this.#reported.push(...warnings.filter((text) => text.includes("pulumi-machines orphans")));
     for (const text of warnings) {
-      const [, name, app] = /^(\w+) of App (\S+) stays set: something else has written it/.exec(text) ?? [];
-      if (name !== undefined) this.#leftSet.add(`Secret ${app}/${name}`);
+      const [, name, app, setBy] =
+        /^(\w+) of App (\S+) stays set: (?:something else has written it|"(.+)" of this program sets it)/.exec(text) ??
+        [];
+      // A resource that is replaced is deleted first. If the run ends then, the next program may no longer have it.
+      const isSet = this.#stack.resources.some((kept) => kept.name === setBy && kept.mark === undefined);
+      if (name !== undefined && !isSet) this.#leftSet.add(`Secret ${app}/${name}`);
     }
   }
 
