@@ -86,6 +86,7 @@ export const app = defineResource({
       place: `Apps of organization ${orgSlug}`,
       name: appName,
       unique: true,
+      fixedInputs: { network },
       list: () => visible(api, appName),
       keyOf: (found) => found.name,
       send: async () => {

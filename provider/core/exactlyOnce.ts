@@ -7,6 +7,7 @@ import type { Call } from "./resource.ts";
 import type { Api } from "../client/api.ts";
 import type { Intent } from "./journal.ts";
 import { pollUntil, consistencyWindow } from "../client/poll.ts";
+import { equal } from "./values.ts";
 
 /** An interrupted request created its object within this time of the request. It includes the difference of the clocks. */
 const createdWithin = 5 * 60_000;
@@ -25,6 +26,8 @@ export interface CreateSpec<Item, Created> {
   readonly name: string;
   /** True if the service refuses a second object of the name. Then several can be created at a time. */
   readonly unique: boolean;
+  /** The inputs that nothing can change or show later. An object of an interrupted run that had others is not adopted. */
+  readonly fixedInputs?: Readonly<Record<string, unknown>>;
   /** The existing objects. If names are unique, the object of this name is sufficient. */
   readonly list: () => Promise<readonly Item[]>;
   readonly keyOf: (item: Item) => string;
@@ -99,7 +102,9 @@ async function create<Item, Created>(
   const before = existing.map((item) => thing.keyOf(item));
   const op = randomBytes(16).toString("hex");
   const { endpoint } = api.config;
-  if (owner !== undefined) await journal.write({ owner, op, endpoint, place, name, before, at: api.clock.now() });
+  const at = api.clock.now();
+  if (owner !== undefined)
+    await journal.write({ ...{ owner, op, endpoint, place, name, before, at }, ...fixedInputsOf(thing) });
   return retryUnlessApplied(api, {
     send: () => thing.send(),
     // If the service refuses duplicates, sending again is as good as waiting until the object is visible.
@@ -129,20 +134,44 @@ async function adoptInterrupted<Item, Created>(
   const next = thing.unique ? undefined : run.journal.openIn(thing.place).find((one) => (one.at ?? 0) > at);
   const wasThere = (item: Item) => next === undefined || (next.before ?? []).includes(thing.keyOf(item));
   const pick: typeof thing.pick = (fresh) => thing.pick(fresh.filter((item) => isOfThen(item) && wasThere(item)));
-  const isSame = interrupted.place === thing.place && interrupted.name === thing.name;
+  const isNamed = interrupted.place === thing.place && interrupted.name === thing.name;
+  const { fixedInputs } = fixedInputsOf(thing);
+  // An older version did not note the inputs.
+  const isSame = isNamed && (interrupted.fixedInputs ?? fixedInputs) === fixedInputs;
+  const until = at + consistencyWindow;
+  if (isNamed && !isSame && thing.unique) {
+    const { list, keyOf } = thing;
+    const found = await findCreated(api, { list, keyOf, pick: (fresh) => fresh.find(isOfThen) }, before, until);
+    // The entry stays: with the inputs of that run, the object is adopted.
+    if (found !== undefined) throw otherInputsError(thing, interrupted);
+  }
   if (isSame) {
-    const created = await findCreated(api, { ...thing, pick }, before, at + consistencyWindow);
+    const created = await findCreated(api, { ...thing, pick }, before, until);
     if (created !== undefined) {
       warn(`${thing.what} was created by an interrupted run; it is adopted`);
       return thing.adopt ? thing.adopt(created) : created;
     }
   }
   // If names are unique, the list shows only the object of the wanted name.
-  const isListed = isSame || (interrupted.place === thing.place && !thing.unique);
+  const isListed = isNamed || (interrupted.place === thing.place && !thing.unique);
   const fresh = isListed ? (await thing.list()).map(thing.keyOf).filter((key) => !before.includes(key)) : [];
   if (fresh.length > 0) warn(candidatesMessage(thing, interrupted, fresh));
   else if (!isListed) warn(notSearchedMessage(thing, interrupted));
   return undefined;
+}
+
+const fixedInputsOf = ({ fixedInputs }: Pick<CreateSpec<unknown, unknown>, "fixedInputs">) =>
+  fixedInputs === undefined ? {} : { fixedInputs: JSON.stringify(fixedInputs) };
+
+/** The error if a name is taken by the object of an interrupted run, which cannot become the wanted one. */
+function otherInputsError(thing: Pick<CreateSpec<unknown, unknown>, "what" | "fixedInputs">, { fixedInputs }: Intent) {
+  const { fixedInputs: wanted = {} } = thing;
+  const had = JSON.parse(fixedInputs ?? "{}") as Readonly<Record<string, unknown>>;
+  const names = Object.keys({ ...had, ...wanted }).filter((name) => !equal(had[name], wanted[name]));
+  return new MachinesError(
+    "refused",
+    `${thing.what} was created by an interrupted run with other values of ${names.join(", ")}, which cannot be changed later. Restore them in the program and run up again; or delete it first, as npx pulumi-machines orphans --delete does.`,
+  );
 }
 
 const candidatesMessage = (
@@ -156,10 +185,10 @@ const candidatesMessage = (
 const notSearchedMessage = ({ what }: Pick<CreateSpec<unknown, unknown>, "what">, { name, place }: Intent): string =>
   `an interrupted run was creating ${name} among the ${place}. The program no longer wants it, so ${what} is created instead; npx pulumi-machines orphans shows whether it exists.`;
 
-const findCreated = <Item, Created>(
+const findCreated = <Item, Found>(
   api: Api,
-  { list, keyOf, pick }: CreateSpec<Item, Created>,
+  { list, keyOf, pick }: Pick<CreateSpec<Item, Found>, "list" | "keyOf" | "pick">,
   before: readonly string[],
   until: number,
-): Promise<Created | undefined> =>
+): Promise<Found | undefined> =>
   pollUntil(api, until, async () => pick((await list()).filter((item) => !before.includes(keyOf(item)))));

@@ -226,17 +226,19 @@ const knownCredentials = (state: { username?: string | undefined; password?: str
 /** Creates the cluster exactly once: its name is unique in the organization, so that a lost answer can be looked up. */
 async function begin(call: Call, owner: string | undefined, wanted: Inputs): Promise<Cluster> {
   const { api } = call;
-  const { name, restore, fork } = wanted;
+  const { name, organization, deletionProtection: _, ...fixedInputs } = wanted;
+  const { restore, fork } = fixedInputs;
   const from = (restore ?? fork)?.cluster;
   const copiedFrom = from === undefined ? undefined : await untilReady(call, from);
-  const orgSlug = wanted.organization ?? copiedFrom?.organization?.slug ?? api.config.organization;
+  const orgSlug = organization ?? copiedFrom?.organization?.slug ?? api.config.organization;
   return createExactlyOnce<Cluster, Cluster>(call, {
     what: `cluster ${name ?? ""}`,
     owner,
     place: `clusters of organization ${orgSlug}`,
     name: name ?? "",
     unique: true,
-    list: async () => (await api.postgres.list({ orgSlug })).data,
+    fixedInputs,
+    list: async () => (await api.postgres.list({ orgSlug })).data.filter((cluster) => cluster.name === name),
     keyOf: (cluster) => cluster.id,
     createdAt: ({ createdAt }) => createdAt,
     send: async () => (await post(api, orgSlug, wanted)).data,

@@ -62,6 +62,14 @@ export const postgresExtension = defineResource({
   async create({ inputs: { cluster, database, name, schema, createSchema }, owner, ...call }) {
     const key = { cluster, database, name };
     const body = { name, schema, createSchema: createSchema || undefined };
+    const send = async () => {
+      try {
+        await call.api.postgres.installExtension({ postgresClusterId: cluster, database, body });
+        return key;
+      } catch (error) {
+        throw explained(error, name);
+      }
+    };
     await createExactlyOnce(call, {
       what: `extension ${name} of database ${database} of cluster ${cluster}`,
       owner,
@@ -70,15 +78,15 @@ export const postgresExtension = defineResource({
       unique: true,
       list: () => installedIn(call, key),
       keyOf: (extension) => extension.name,
-      async send() {
-        try {
-          await call.api.postgres.installExtension({ postgresClusterId: cluster, database, body });
-          return key;
-        } catch (error) {
-          throw explained(error, name);
-        }
-      },
+      send,
       pick: (fresh) => (fresh.some((extension) => extension.name === name) ? key : undefined),
+      // The interrupted run may have requested another schema. Nothing uses the extension yet, so it is not removed by force.
+      async adopt() {
+        if ((await find(call, key))?.schema === schema) return key;
+        const installed = { postgresClusterId: cluster, database, extension: name };
+        await deleteWithin(call, cluster, `extension ${name}`, () => call.api.postgres.removeExtension(installed));
+        return send();
+      },
     });
     // The extension exists, even if the read after its creation fails.
     const created = await find(call, key).catch(() => undefined);

@@ -13,6 +13,12 @@ import type { Call } from "../core/resource.ts";
 import { isLeaving } from "../apps/app.ts";
 import { takeSnapshot, untilWritten, type VolumeKey } from "./snapshots.ts";
 
+/** When snapshots are taken, and how many days they are stored. */
+interface SnapshotSettings {
+  readonly snapshotRetention: number;
+  readonly autoBackupEnabled: boolean;
+}
+
 type Body = Parameters<Api["volumes"]["create"]>[0]["body"];
 
 const usable = ["created", "hydrating"];
@@ -31,6 +37,8 @@ export function begin(call: Call, owner: string | undefined, appName: string, bo
       place: `volumes of App ${appName}`,
       name: body.name ?? "",
       unique: false,
+      // The file system is not shown before the first mount.
+      fixedInputs: { fstype: body.fstype, snapshotId: body.snapshotId, sourceVolumeId: body.sourceVolumeId },
       list: () => call.api.volumes.list({ appName }),
       keyOf: ({ id }) => id,
       keysOf: ({ id }) => [id],
@@ -77,6 +85,18 @@ export async function bringToSize(
   if (sizeGb <= (live.sizeGb ?? 0)) return live;
   grown(await extend(api, key, sizeGb));
   return untilUsable(api, key, await api.volumes.get(key), progress);
+}
+
+/** Sets what can be changed in place, if it differs. */
+export function setSnapshots(
+  { api }: Call,
+  key: VolumeKey,
+  live: Volume,
+  { snapshotRetention, autoBackupEnabled }: SnapshotSettings,
+): Promise<Volume> {
+  return live.snapshotRetention === snapshotRetention && live.autoBackupEnabled === autoBackupEnabled
+    ? Promise.resolve(live)
+    : api.volumes.update({ ...key, body: { snapshotRetention, autoBackupEnabled } });
 }
 
 /** Extends the volume; returns whether its Machine needs a restart. After a lost answer, a read decides. */

@@ -13,7 +13,7 @@ import { isLeaving } from "../apps/app.ts";
 import { fleetOf, liveMachines } from "../machines/live.ts";
 import { guest } from "../machines/settings.ts";
 import { regionProblem } from "../shared/region.ts";
-import { begin, bringToSize, restart, takeFinalSnapshot, unseenGrowth, type Growth } from "./steps.ts";
+import { begin, bringToSize, restart, setSnapshots, takeFinalSnapshot, unseenGrowth, type Growth } from "./steps.ts";
 import { liveVolumes } from "./snapshots.ts";
 import { orUndefined } from "../client/existence.ts";
 
@@ -187,21 +187,17 @@ export const volume = defineResource({
     owner,
     ...call
   }) {
-    const created = await begin(call, owner, app, body);
+    let live = await begin(call, owner, app, body);
+    const key = { appName: app, volumeId: live.id };
     let isAccepted = false;
     try {
       // Nothing mounts it yet, so nothing must be restarted.
-      const live = await bringToSize(
-        call,
-        { appName: app, volumeId: created.id },
-        created,
-        body.sizeGb,
-        () => void (isAccepted = true),
-      );
-      return toLive(app, live);
+      live = await bringToSize(call, key, live, body.sizeGb, () => void (isAccepted = true));
+      // The interrupted run may have requested other settings.
+      return toLive(app, await setSnapshots(call, key, live, body));
     } catch (error) {
-      const sizeGb = sizeAfterFailure(created, body.sizeGb, { isAccepted });
-      throw new PartialStateError({ ...toLive(app, created), sizeGb }, error);
+      const sizeGb = sizeAfterFailure(live, body.sizeGb, { isAccepted });
+      throw new PartialStateError({ ...toLive(app, live), sizeGb }, error);
     }
   },
 
@@ -227,10 +223,7 @@ export const volume = defineResource({
         isAccepted = true;
         if (needsRestart) [growth, isNew] = [{ needsRestart }, true];
       });
-      if (live.snapshotRetention !== next.snapshotRetention || live.autoBackupEnabled !== next.autoBackupEnabled) {
-        const { snapshotRetention, autoBackupEnabled } = next;
-        live = await api.volumes.update({ ...key, body: { snapshotRetention, autoBackupEnabled } });
-      }
+      live = await setSnapshots(call, key, live, next);
       growth = await unseenGrowth(live, growth, (machineId) => api.machines.get({ appName: id.app, machineId }));
       if (growth.needsRestart && isNew && next.restartOnExtend && live.attachedMachineId) {
         await restart(call, id.app, live.attachedMachineId);

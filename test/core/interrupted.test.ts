@@ -23,6 +23,11 @@ interface Kind {
   readonly given: (service: TestService) => Promise<Values>;
   /** Inputs that may have changed by the next run. */
   readonly since?: Values;
+  /** Inputs that nothing can change or show later, and what a create with them instead does. */
+  readonly fixed?: {
+    readonly inputs: (service: TestService) => Promise<Values>;
+    readonly refused?: RegExp;
+  };
   /** The request that creates it. */
   readonly makes: RegExp;
   /** All objects of its kind, if the service lists them. */
@@ -48,6 +53,7 @@ const inCluster = (rest: string) => listed(async (service) => `/v1/postgres/${aw
 const kinds: Record<string, Kind> = {
   App: {
     given: () => Promise.resolve({ name: "cut-off-app" }),
+    fixed: { inputs: () => Promise.resolve({ network: "inside" }), refused: /other values of network, which/ },
     makes: /^POST .*\/apps$/,
     all: listed(() => Promise.resolve("/v1/apps?org_slug=personal"), "apps"),
   },
@@ -58,6 +64,8 @@ const kinds: Record<string, Kind> = {
   },
   Volume: {
     given: async (service) => ({ app: await app(service), region: "ams", name: "data" }),
+    since: { snapshotRetention: 9, autoBackupEnabled: false },
+    fixed: { inputs: async (service) => ({ sourceVolumeId: await volume(service) }) },
     makes: /^POST .*\/volumes$/,
     all: inApp("volumes"),
   },
@@ -91,6 +99,10 @@ const kinds: Record<string, Kind> = {
   },
   PostgresCluster: {
     given: () => Promise.resolve({ region: "fra", plan: "basic", deletionProtection: false }),
+    fixed: {
+      inputs: async (service) => ({ region: undefined, plan: undefined, fork: { cluster: await cluster(service) } }),
+      refused: /other values of region, plan, fork, which/,
+    },
     makes: /^POST .*\/postgres$/,
     all: listed(() => Promise.resolve("/v1/postgres?org_slug=personal"), "data"),
   },
@@ -105,6 +117,21 @@ const kinds: Record<string, Kind> = {
     makes: /^POST .*\/users$/,
     all: inCluster("users"),
   },
+  PostgresExtension: {
+    given: async (service) => ({
+      cluster: await cluster(service),
+      database: "fly-db",
+      name: "citext",
+      createSchema: true,
+    }),
+    since: { schema: "tools" },
+    makes: /^POST .*\/extensions$/,
+    all: async (service) => {
+      const path = `/v1/postgres/${await cluster(service)}/databases/fly-db/extensions`;
+      const { data } = await send<{ data: { installed: unknown }[] }>(service, "GET", path);
+      return data.filter(({ installed }) => installed !== null);
+    },
+  },
   PostgresBackup: {
     given: async (service) => ({ cluster: await cluster(service), type: "full" }),
     makes: /^POST .*\/backups$/,
@@ -112,7 +139,7 @@ const kinds: Record<string, Kind> = {
   },
 };
 
-describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { given, since, makes, all }) => {
+describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { given, since, fixed, makes, all }) => {
   const resource = resourceOf(type);
   let service: TestService;
   let home: string;
@@ -194,6 +221,28 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
       expect(await all(service)).toHaveLength(before);
       expect((await read(resource, id, state, caller))?.state).toMatchObject(since);
       await remove(resource, id, state, caller);
+    });
+
+  if (fixed)
+    test("an object created with other inputs that nothing shows or changes is reported, and not adopted", async () => {
+      const others = await fixed.inputs(service);
+      await begin("after").dead;
+      const before = await all(service);
+      const { made, caller } = begin(undefined, others);
+      if (fixed.refused === undefined) {
+        const { id, state } = await made;
+        expect(await all(service)).toHaveLength(before.length + 1);
+        expect(said).toEqual([expect.stringMatching(/was creating .*, and these are new among/)]);
+        await remove(resource, id, state, caller);
+        return;
+      }
+      await expect(made).rejects.toThrow(fixed.refused);
+      expect(await all(service)).toEqual(before);
+      // With the inputs of the interrupted run, it is adopted.
+      const again = begin();
+      const { id, state } = await again.made;
+      expect(said).toEqual([expect.stringMatching(/was created by an interrupted run; it is adopted/)]);
+      await remove(resource, id, state, again.caller);
     });
 
   test("a create whose id was returned is reported, and the object is neither adopted nor changed", async () => {
