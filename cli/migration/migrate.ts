@@ -165,7 +165,7 @@ async function requireUnchanged(
 ): Promise<void> {
   let problems: readonly string[] = [];
   try {
-    // The CLI encrypts secrets anew, so only an export tells what another run changes from here on.
+    // The CLI encrypts secrets again, so only an export tells what another run changes from here on.
     const written = await exportStack(stack);
     problems = await differences(migrations, stack);
     if (problems.length === 0) return;
@@ -185,7 +185,7 @@ async function requireUnchanged(
   );
 }
 
-/** What the next update would change of what was migrated, or why that is not known. */
+/** What the next update would change of the migrated resources, or why that is not known. */
 async function differences(migrations: readonly Migration[], stack: string): Promise<readonly string[]> {
   try {
     const plan = await previewed(stack);

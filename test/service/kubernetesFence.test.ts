@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { untilSure } from "../../service/runtime/fence.ts";
 import { Cluster } from "../../service/runtime/kubernetes/cluster.ts";
 import { kinds } from "../../service/runtime/kubernetes/names.ts";
 import { withResolvers } from "../../service/withResolvers.ts";
@@ -53,4 +54,15 @@ test("a change waits until the leadership is certain, a read does not", async ()
   resolve();
   await deleted;
   expect(methods.at(-1)).toBe("DELETE");
+});
+
+test("a change that waits for the leadership fails when the service closes, which can then end", async () => {
+  const { methods, cluster } = await recorded();
+  const closing = new AbortController();
+  const { promise: unsure } = withResolvers();
+  cluster.fence.unsure = untilSure({ unsure }, closing.signal, new Error("the service closes"));
+  const deleted = cluster.delete(kinds.pod, { name: "a", namespace: "b" });
+  closing.abort();
+  await expect(deleted).rejects.toThrow("the service closes");
+  expect(methods).not.toContain("DELETE");
 });

@@ -62,7 +62,7 @@ function factsIn(resource: Resource, values: Values, digest: (value: unknown) =>
   return Object.fromEntries(facts);
 }
 
-/** The digests that the service has of what an object claims, by claim; undefined for what does not exist. */
+/** The digest that the service has of each claimed object; undefined for one that does not exist. */
 type Claimed = Map<string, string | undefined>;
 
 /** What the service has of an object now; null if it does not exist. `claims` gets what it has of its claims. */

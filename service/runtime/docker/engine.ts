@@ -4,14 +4,14 @@ import https from "node:https";
 import Dockerode from "dockerode";
 import { Refusal } from "../../refusal.ts";
 import { allowingBy } from "../allowing.ts";
+import type { Unsure } from "../fence.ts";
 import type { Failures } from "../reconciler/driver.ts";
 import type { Log } from "../runtime.ts";
 import { fileLimits, mayLimitDisk, type EngineLimits, type StorageInfo } from "./confinement.ts";
 
 /** What requests that change something have to wait for. */
 export interface Fence {
-  /** Resolves once they may be sent, and rejects if they never may; undefined if they may be now. */
-  unsure: () => Promise<void> | undefined;
+  unsure: Unsure;
 }
 
 /** A connected engine, and what it has. */

@@ -1,6 +1,7 @@
 // The Docker runtime for a service: `createService({ runtime: await dockerRuntime() })`.
 import { createServer } from "node:net";
 import type { RuntimeFactory, VolumeArchives } from "../runtime.ts";
+import { untilSure } from "../fence.ts";
 import { Reconciler } from "../reconciler/reconciler.ts";
 import { isNetwork } from "./addresses.ts";
 import { furtherCapabilities } from "./confinement.ts";
@@ -113,11 +114,7 @@ export async function dockerRuntime({
   };
   return (host) =>
     new Reconciler(host, (reports) => {
-      const closing = new Promise<never>((_, reject) =>
-        reports.closed.addEventListener("abort", () => reject(ended("the service closes"))),
-      );
-      closing.catch(() => {}); // usually nothing waits
-      engine.fence.unsure = () => host.unsure && Promise.race([host.unsure, closing]);
+      engine.fence.unsure = untilSure(host, reports.closed, ended("the service closes"));
       return new DockerDriver(engine, host, reports, walls);
     });
 }

@@ -20,6 +20,7 @@ import {
 } from "@kubernetes/client-node";
 import { Refusal } from "../../refusal.ts";
 import { allowingBy } from "../allowing.ts";
+import type { Unsure } from "../fence.ts";
 import type { Failures } from "../reconciler/driver.ts";
 import { fieldManager, snapshotGroup, type Kind } from "./names.ts";
 
@@ -35,8 +36,8 @@ const answerMs = 30_000;
 export interface Fence {
   /** Whether any may be sent; a lease replaces it. */
   isOpen: () => boolean;
-  /** Resolves once changes may be sent; undefined if they may be now. */
-  unsure: () => Promise<void> | undefined;
+  /** What changes have to wait for. */
+  unsure: Unsure;
 }
 
 /** A cluster, and the connection to it. */

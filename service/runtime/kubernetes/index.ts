@@ -1,5 +1,6 @@
 // The Kubernetes runtime for a service: `createService({ runtime: await kubernetesRuntime() })`.
 import { setTimeout as sleep } from "node:timers/promises";
+import { untilSure } from "../fence.ts";
 import { Reconciler } from "../reconciler/reconciler.ts";
 import { RegionalRuntime } from "../regionalRuntime.ts";
 import type { Log, Runtime, RuntimeFactory, RuntimeHost } from "../runtime.ts";
@@ -106,9 +107,11 @@ class Connection {
 
   runtime(host: RuntimeHost, options: KubernetesOptions): Runtime {
     const cluster = this.cluster;
-    cluster.fence.unsure = () => host.unsure;
     const connected = (closed: AbortSignal): Promise<Lease | undefined> => this.#untilOpen(closed, host.log);
-    return new Reconciler(host, (reports) => new KubernetesDriver(cluster, host, reports, options, connected));
+    return new Reconciler(host, (reports) => {
+      cluster.fence.unsure = untilSure(host, reports.closed, new ClusterError("the service closes"));
+      return new KubernetesDriver(cluster, host, reports, options, connected);
+    });
   }
 
   /** Connects as soon as the cluster answers. */
