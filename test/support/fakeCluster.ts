@@ -179,6 +179,8 @@ export async function fakeCluster(region: string) {
   );
 
   return {
+    /** Creates or changes an object, as someone else. */
+    put,
     /** All objects of a kind. */
     all: (kind: string): readonly Kept[] => [...objects.values()].filter((object) => object.kind === kind),
     /** Changes the annotations of all objects of a kind, as someone else. */

@@ -1,5 +1,5 @@
 // The bridges of networks: their names say whose they are, and rules of the firewall match them.
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 
 /** Options of the engine's networks. */
 export const networkOptions = {
@@ -8,14 +8,19 @@ export const networkOptions = {
   isolate: "isolate",
 } as const;
 
-const hashOf = (network: string): string => createHash("sha256").update(network).digest("hex").slice(0, 8);
-
-/** The engine's name of a network. */
+/** The engine's name of a network. Their owners choose names, so the hash is long enough that nobody finds two that share one. */
 export const networkName = (dataId: string, network: string): string =>
-  `machines-${dataId.slice(0, 8)}-${hashOf(network)}`;
+  `machines-${dataId.slice(0, 8)}-${createHash("sha256").update(`${dataId}/${network}`).digest("hex").slice(0, 32)}`;
+
+/** The name that earlier versions have given. Two networks can share one, so a network also has to be the one of its label. */
+export const formerNetworkName = (dataId: string, network: string): string =>
+  `machines-${dataId.slice(0, 8)}-${createHash("sha256").update(network).digest("hex").slice(0, 8)}`;
 
 /** What the names of all bridges of a service begin with. */
 export const bridgePrefix = (dataId: string): string => `mc${dataId.slice(0, 5)}`;
 
-/** The name of a network's bridge; systems allow 15 characters. */
-export const bridgeName = (dataId: string, network: string): string => `${bridgePrefix(dataId)}${hashOf(network)}`;
+/**
+ * A name for the bridge of a new network. Systems allow 15 characters, too few for a hash that nobody can search. So it is random: the
+ * owner of one network cannot take the name of another one's bridge, and the engine refuses a bridge that exists.
+ */
+export const newBridgeName = (dataId: string): string => `${bridgePrefix(dataId)}${randomBytes(4).toString("hex")}`;

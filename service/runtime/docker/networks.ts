@@ -1,7 +1,8 @@
 // The engine's networks: one for each network of Apps. Machines in different networks cannot reach each other.
 import { KeyedQueue } from "../../../api/keyedQueue.ts";
+import { Impossible } from "../reconciler/driver.ts";
 import type { RuntimeHost } from "../runtime.ts";
-import { bridgeName, networkName, networkOptions } from "./bridges.ts";
+import { formerNetworkName, networkName, networkOptions, newBridgeName } from "./bridges.ts";
 import { labels } from "./container.ts";
 import { allowing, type Engine } from "./engine.ts";
 import type { Firewall } from "./firewall.ts";
@@ -29,7 +30,10 @@ export class Networks {
     const { docker } = this.#engine;
     const { dataId } = this.#host;
     const name = networkName(dataId, network);
-    if (await allowing([404], docker.getNetwork(name).inspect())) return name;
+    const former = formerNetworkName(dataId, network);
+    if (await this.#has(name, network)) return name;
+    // Earlier versions have created it. Its Machines go on there, unless it is the network of others.
+    if (await this.#belongs(former, network)) return former;
     // 409: another request has created it meanwhile.
     await allowing(
       [409],
@@ -38,12 +42,31 @@ export class Networks {
         CheckDuplicate: true,
         // The firewall has rules for IPv4 alone.
         EnableIPv6: false,
-        Options: { [networkOptions.bridge]: bridgeName(dataId, network), [networkOptions.isolate]: "true" },
+        Options: { [networkOptions.bridge]: newBridgeName(dataId), [networkOptions.isolate]: "true" },
         Labels: { [labels.data]: dataId, [labels.network]: network },
       }),
     );
+    // What another request has created is not used unseen.
+    await this.#has(name, network);
     await this.#firewall.hold();
     return name;
+  }
+
+  /**
+   * Whether the engine has the network with this name.
+   * @throws Impossible if that is another network.
+   */
+  async #has(name: string, network: string): Promise<boolean> {
+    const belongs = await this.#belongs(name, network);
+    if (belongs === false) throw new Impossible(`the engine has a network ${name}, which is not that of its App`);
+    return belongs === true;
+  }
+
+  /** Whether the engine's network with this name is this one; undefined if there is none. */
+  async #belongs(name: string, network: string): Promise<boolean | undefined> {
+    const found = await allowing([404], this.#engine.docker.getNetwork(name).inspect());
+    if (!found) return undefined;
+    return found.Labels?.[labels.data] === this.#host.dataId && found.Labels[labels.network] === network;
   }
 
   /** Removes the networks that no Machine needs. */

@@ -194,7 +194,11 @@ export class KubernetesDriver implements Driver<PodOf> {
   async #begin(): Promise<void> {
     this.#lease = await this.#connected(this.#reports.closed);
     if (this.#reports.closed.aborted) return;
-    await Promise.all(this.#parts().map((part) => part.begin()));
+    // First: they say where the objects of a network are.
+    await this.#namespaces.begin();
+    if (this.#reports.closed.aborted) return;
+    const others = this.#parts().filter((part) => part !== this.#namespaces);
+    await Promise.all(others.map((part) => part.begin()));
     if (this.#reports.closed.aborted) return;
     this.isReady = true;
     for (const id of this.#host.ids()) this.routes.appChanged(this.#host.subject(id)?.appId ?? "");

@@ -93,8 +93,12 @@ export const regionLabel = "topology.kubernetes.io/region";
 /** A short text that identifies another one. */
 export const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
 
-/** The namespace of a network. */
+/** The namespace of a network. Owners choose names of networks, so the hash is long enough that nobody finds two that share one. */
 export const namespaceOf = (dataId: string, network: string): string =>
+  `machines-${dataId.slice(0, 8)}-${createHash("sha256").update(`${dataId}/${network}`).digest("hex").slice(0, 32)}`;
+
+/** The name that earlier versions have given. Two networks can share one: its annotation says whose it is. */
+export const formerNamespaceOf = (dataId: string, network: string): string =>
   `machines-${dataId.slice(0, 8)}-${createHash("sha256").update(network).digest("hex").slice(0, 8)}`;
 
 /** An organization as a label: its name may have other characters. */

@@ -1,9 +1,10 @@
 // The namespaces of a cluster: one for each network of Apps. Pods of other namespaces cannot reach its Machines.
 import type { V1Namespace } from "@kubernetes/client-node";
+import { Impossible } from "../reconciler/driver.ts";
 import type { RuntimeHost } from "../runtime.ts";
 import { Steps } from "../steps.ts";
 import { ofCluster, type Cluster } from "./cluster.ts";
-import { annotations, kinds, labels, namespaceOf, organizationLabel, selectorOf } from "./names.ts";
+import { annotations, formerNamespaceOf, kinds, labels, namespaceOf, organizationLabel, selectorOf } from "./names.ts";
 import { Watched } from "./watched.ts";
 
 /** The namespaces of a service. */
@@ -55,9 +56,16 @@ export class Namespaces {
     await this.#steps.close();
   }
 
-  /** The namespace of a network. */
+  /** The namespace of a network. One that an earlier version has created keeps its name until it is gone. */
   nameOf(network: string): string {
-    return namespaceOf(this.#host.dataId, network);
+    const { dataId } = this.#host;
+    const former = formerNamespaceOf(dataId, network);
+    return this.#networkOf(former) === network ? former : namespaceOf(dataId, network);
+  }
+
+  /** The network of a namespace; undefined if there is none. */
+  #networkOf(name: string): string | undefined {
+    return this.#watched.get(name)?.metadata?.annotations?.[annotations.network];
   }
 
   /** Whether a namespace exists and is not being deleted. */
@@ -71,9 +79,14 @@ export class Namespaces {
     this.#steps.changed(namespace);
   }
 
-  /** The namespace of a network; it is created if needed. */
+  /**
+   * The namespace of a network; it is created if needed.
+   * @throws Impossible if it is that of another network.
+   */
   async ensure(network: string): Promise<string> {
     const name = this.nameOf(network);
+    if (this.#watched.get(name) && this.#networkOf(name) !== network)
+      throw new Impossible(`the cluster has a namespace ${name}, which is not that of its App`);
     // One that is being deleted refuses new objects, until it is gone and this creates another.
     if (this.#ready.has(name) && this.#watched.get(name)) return name;
     const managed = { [labels.data]: this.#host.dataId };
