@@ -51,15 +51,19 @@ async function execute(
   };
   // ASSUMED: a command that does not end in time is 408.
   const late = () => refuse(408, `deadline_exceeded: the command did not end within ${command.timeoutMs / 1000} s`);
-  context.runtime.exec(machine, { ...command, signal: over.signal }).then(
-    (outcome) => found(() => outcome),
-    (error: unknown) =>
+  // Once the request is held: one that is refused must not have run anything.
+  const begin = async (): Promise<void> => {
+    try {
+      const outcome = await context.runtime.exec(machine, { ...command, signal: over.signal });
+      found(() => outcome);
+    } catch (error) {
       found(() => {
         throw error;
-      }),
-  );
+      });
+    }
+  };
   try {
-    const hold = { subject, look: () => look(), timeoutMs: command.timeoutMs, late, onGone };
+    const hold = { subject, look: () => look(), timeoutMs: command.timeoutMs, late, onGone, held: () => void begin() };
     const { stdout, stderr, exitCode, exitSignal } = await context.waits.hold(hold);
     return { stdout, stderr, exit_code: exitCode, exit_signal: exitSignal };
   } finally {

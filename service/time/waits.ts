@@ -16,6 +16,8 @@ export interface Hold<T> {
   readonly late: () => Refusal;
   /** Calls back when the client disconnects. */
   readonly onGone: (leave: () => void) => void;
+  /** Called once it is held: there is a place for it, and its client is there. */
+  readonly held?: () => void;
 }
 
 interface Waiter {
@@ -101,6 +103,7 @@ export class Waits {
         this.#deadlines.reset([...this.#waiters.values()].flatMap((ofSubject) => [...ofSubject]));
       this.#arm();
       if (hold.wanted !== undefined) this.#listed(hold.subject);
+      if (!waiter.done) hold.held?.();
     });
   }
 

@@ -5,6 +5,8 @@ import { promisify } from "node:util";
 import { afterEach, expect, test } from "vitest";
 import type { ServiceOptions } from "../../service/index.ts";
 import { inSlices } from "../../service/runtime/closing.ts";
+import type { Command, Outcome } from "../../service/runtime/runtime.ts";
+import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { startService } from "../support/startService.ts";
 import { caller, withApp } from "./client.ts";
@@ -175,6 +177,34 @@ test("F47 long polls can use only a part of the connections", async () => {
   await call("POST", `${machines}/${id}/stop`, {});
   expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200, 200]);
   expect(service.context.waits.size).toBe(0);
+});
+
+test("F47 a command for which there is no place is refused before it runs", async () => {
+  const ran: string[] = [];
+  const app = await withApp({
+    connections: { most: 8, waiting: 5 },
+    delays: "none",
+    runtime: (host) =>
+      Object.assign(new SimulatedRuntime(host), {
+        exec: (_: unknown, { words }: Command): Promise<Outcome> => {
+          ran.push(words.join(" "));
+          return Promise.resolve({ stdout: "", stderr: "", exitCode: 0, exitSignal: 0 });
+        },
+      }),
+  });
+  const { call, service, machine, machines } = app;
+  const { id } = await machine();
+  await expect.poll(() => app.state(id)).toBe("started");
+  const waiting = Array.from({ length: 3 }, () => call("GET", `${machines}/${id}/wait?state=stopped&timeout=60`));
+  await expect.poll(() => service.context.waits.size).toBe(3);
+  const refused = await call("POST", `${machines}/${id}/exec`, { command: ["pay"] });
+  expect([refused.status, refused.headers.get("retry-after"), ran]).toEqual([503, "5", []]);
+  await call("POST", `${machines}/${id}/stop`, {});
+  await Promise.all(waiting);
+  await call("POST", `${machines}/${id}/start`, {});
+  await expect.poll(() => app.state(id)).toBe("started");
+  expect((await call("POST", `${machines}/${id}/exec`, { command: ["pay"] })).status).toBe(200);
+  expect(ran).toEqual(["pay"]);
 });
 
 test("F47 connections that expire together are closed in slices, each once", async () => {
