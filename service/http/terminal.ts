@@ -53,6 +53,10 @@ export class Terminal {
   readonly #options: TerminalOptions;
   #finish: () => void = () => {};
   #begun: number | undefined;
+  /** Whether the engine has yet to answer. */
+  #isOpening = false;
+  /** Why it has ended. */
+  #how = "";
   #asked: z.infer<typeof control> | undefined;
   #session: TerminalSession | undefined;
   /** What was typed before the program was there. */
@@ -88,14 +92,19 @@ export class Terminal {
   #end(code: EndCode, said: { readonly exit: number | null } | { readonly problem: string }, how: string): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#how = how;
     this.#cancel();
     const { socket, clock, ended } = this.#options;
     if (socket.isPaused) socket.resume();
     socket.send(JSON.stringify(said), () => {});
     socket.close(codes[code]);
     if (this.#begun !== undefined) ended(how, clock.elapsed() - this.#begun);
-    const session = this.#session;
-    session?.output.resume();
+    this.#session?.output.resume();
+    if (!this.#isOpening) this.#release(this.#session);
+  }
+
+  /** Ends its program. */
+  #release(session: TerminalSession | undefined): void {
     void (session?.end() ?? Promise.resolve()).catch(this.#options.failed).finally(() => {
       this.#finish();
     });
@@ -139,23 +148,32 @@ export class Terminal {
     if (!isFirst) return this.#session?.resize(columns, rows);
     // What is typed waits until the program is there: in the connection, beside what was read from it already.
     this.#options.socket.pause();
-    void this.#open(data.command ?? [], columns, rows);
+    void this.#open(data.command ?? [], columns, rows).catch(this.#options.failed);
   }
 
   async #open(words: readonly string[], columns: number, rows: number): Promise<void> {
-    const { socket, clock, open, opened, failed } = this.#options;
+    const { socket, clock, open, opened, ended, failed } = this.#options;
     let session: TerminalSession;
+    this.#isOpening = true;
     try {
       session = await open({ words, columns, rows });
     } catch (error) {
+      this.#isOpening = false;
       const refusal =
         error instanceof Refusal ? error : new Refusal(500, { error: "the terminal could not be opened; see the log" });
       if (!(error instanceof Refusal)) failed(error);
-      if (this.#isOver) return;
+      if (this.#isOver) this.#release(undefined);
       opened(words, refusal);
+      if (this.#isOver) return;
       return this.end("failed", this.#options.reason() ?? refusal.message);
     }
-    if (this.#isOver) return void session.end().catch(failed);
+    this.#isOpening = false;
+    if (this.#isOver) {
+      this.#release(session);
+      // Its client was in a hurry, but the command has begun.
+      opened(words);
+      return ended(this.#how, 0);
+    }
     this.#begun = clock.elapsed();
     this.#session = session;
     opened(words);

@@ -10,6 +10,8 @@ import { MemberKey } from "../../service/http/memberKey.ts";
 import { pageKeyProtocol, terminalProtocol } from "../../service/http/terminalProtocol.ts";
 import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
 import type { RuntimeHost, TerminalRequest, TerminalSession } from "../../service/runtime/runtime.ts";
+import { refuse } from "../../service/refusal.ts";
+import { gate } from "../support/gate.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { connectTo, openTerminal, terminalPath } from "../support/terminalClient.ts";
 import { ensureOrg, revokeTokens, Tokens } from "../../service/store/tokens.ts";
@@ -36,11 +38,14 @@ function echo({ words }: TerminalRequest): TerminalSession {
 }
 
 /** A service whose Machines have terminals, and a started Machine. */
-async function running(options: Omit<ServiceOptions, "runtime" | "clock"> = {}) {
+async function running(
+  options: Omit<ServiceOptions, "runtime" | "clock"> = {},
+  open = (request: TerminalRequest): Promise<TerminalSession> => Promise.resolve(echo(request)),
+) {
   const clock = new ManualClock();
   const runtime = (host: RuntimeHost) =>
     Object.assign(new SimulatedRuntime(host), {
-      terminal: (_: unknown, request: TerminalRequest) => Promise.resolve(echo(request)),
+      terminal: (_: unknown, request: TerminalRequest) => open(request),
     });
   const app = await withApp({ ...options, delays: "none", runtime, clock });
   const { id } = await app.machine();
@@ -101,6 +106,38 @@ test("its beginning and its end are in the audit and in the history, and nothing
   expect(history).toContain("ended: exit code 5");
   expect(history).toContain(id);
   expect(history).not.toContain("a secret");
+});
+
+test.each([
+  ["a command that starts", () => {}, { status: 101, about: "nohup …" }],
+  [
+    "a command that cannot be started",
+    () => {
+      throw refuse(503, "the engine does not answer");
+    },
+    { status: 503, about: "nohup …" },
+  ],
+] as const)("%s after its terminal has ended is in the audit too", async (_, start, first) => {
+  const [asked, over] = [gate(), gate()];
+  const { app, clock, path } = await running({}, async (request) => {
+    asked.open();
+    await over.opened;
+    start();
+    return echo(request);
+  });
+  const { store } = app.service.context;
+  callerWith(app, token);
+  const terminal = await openTerminal({ url: app.url, token }, path, { command: ["nohup", "a secret"] });
+  await asked.opened;
+  await store.write(() => revokeTokens(store, new Tokens(store).find(token, clock.now())?.id ?? ""));
+  clock.advance(15_000);
+  const problem = "the token or the session has expired, or was revoked";
+  expect(await terminal.ended()).toEqual({ code: 1008, last: { problem } });
+  const seen = () => app.service.audit.after(0).filter(({ operation }) => operation === "machines.terminal");
+  expect(seen()).toEqual([]);
+  over.open();
+  const last = first.status === 101 ? [{ status: 101, about: `ended: ${problem}` }] : [];
+  await expect.poll(seen).toMatchObject([first, ...last]);
 });
 
 test("tokens that may not run commands open no terminal", async () => {
