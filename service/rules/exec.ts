@@ -38,7 +38,7 @@ const memoryAnswer = ({ context }: Input, machine: Subject) =>
 
 /** Runs a command while its client is connected: the request is held like a wait. */
 async function execute(
-  { context, onGone }: Pick<Input, "context" | "onGone">,
+  { context, caller, onGone }: Pick<Input, "context" | "caller" | "onGone">,
   machine: Subject,
   command: Omit<Command, "signal">,
 ) {
@@ -63,7 +63,15 @@ async function execute(
     }
   };
   try {
-    const hold = { subject, look: () => look(), timeoutMs: command.timeoutMs, late, onGone, held: () => void begin() };
+    const hold = {
+      subject,
+      org: caller.org,
+      look: () => look(),
+      timeoutMs: command.timeoutMs,
+      late,
+      onGone,
+      held: () => void begin(),
+    };
     const { stdout, stderr, exitCode, exitSignal } = await context.waits.hold(hold);
     return { stdout, stderr, exit_code: exitCode, exit_signal: exitSignal };
   } finally {

@@ -47,7 +47,7 @@ function reached(context: Context, machine: MachineRow, { states, version, after
 /** The rule of the wait operation. */
 export const wait: Pick<Rules<typeof machines>, "wait"> = {
   wait(input) {
-    const { context, query, onGone } = input;
+    const { context, caller, query, onGone } = input;
     const app = appOf(input);
     const id = input.params.machine_id;
     if (findMachine(context, id)?.app !== app.id) throw gone();
@@ -99,7 +99,7 @@ export const wait: Pick<Rules<typeof machines>, "wait"> = {
       );
     const timeoutMs = (query.timeout ?? 60) * 1000;
     return new Deferred(() =>
-      context.waits.hold({ subject: id, wanted: states.join(","), look, timeoutMs, late, onGone }),
+      context.waits.hold({ subject: id, org: caller.org, wanted: states.join(","), look, timeoutMs, late, onGone }),
     );
   },
 };

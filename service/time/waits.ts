@@ -8,6 +8,8 @@ import { Refusal } from "../refusal.ts";
 export interface Hold<T> {
   /** Identifier of the object whose changes wake it. */
   readonly subject: string;
+  /** The organization of its client. */
+  readonly org: number;
   /** What it waits for, for people; such holds are listed. */
   readonly wanted?: string;
   /** The answer, or undefined to keep waiting; throws a refusal. */
@@ -32,8 +34,12 @@ interface Waiter {
 }
 
 // ASSUMED: at most half of the possible connections hold requests; one more is 503 with `Retry-After`.
-const tooMany = (most: number): Refusal =>
-  new Refusal(503, { error: `too many requests are held, at most ${most} may be` }, { "retry-after": "5" });
+const tooMany = (most: number, of = ""): Refusal =>
+  new Refusal(503, { error: `too many requests${of} are held, at most ${most} may be` }, { "retry-after": "5" });
+
+// ASSUMED: one organization has at most three quarters of the requests that may be held, so that others find a place. It has not less,
+// because most services have only one organization.
+const shareOf = (most: number): number => Math.ceil((most * 3) / 4);
 
 // Number of waiters that are answered in one turn of the event loop: about 10 ms.
 const mostAtOnce = 100;
@@ -45,6 +51,8 @@ export class Waits {
   /** One timer serves all requests: a timer each would take a large share of their memory. */
   readonly #deadlines = new DueQueue<Waiter>();
   readonly #most: number;
+  /** Number of requests that each organization holds. */
+  readonly #held = new Map<number, number>();
   /** Waits that are queued for another check. */
   #woken: Waiter[] = [];
   #isLooking = false;
@@ -93,8 +101,12 @@ export class Waits {
       if (waiters) waiters.add(waiter);
       else this.#waiters.set(hold.subject, new Set([waiter]));
       this.#size++;
+      const own = (this.#held.get(hold.org) ?? 0) + 1;
+      this.#held.set(hold.org, own);
       this.#look(waiter);
+      const share = shareOf(this.#most);
       if (!waiter.done && this.#size > this.#most) this.#end(waiter, tooMany(this.#most));
+      if (!waiter.done && own > share) this.#end(waiter, tooMany(share, " of this organization"));
       if (waiter.done) return;
       hold.onGone(() => this.#end(waiter, new Refusal(499, { error: "the client has disconnected" })));
       this.#deadlines.push(waiter);
@@ -162,7 +174,10 @@ export class Waits {
   #settle(waiter: Waiter): void {
     waiter.done = true;
     this.#size--;
-    const { subject, wanted } = waiter.hold;
+    const { subject, org, wanted } = waiter.hold;
+    const left = (this.#held.get(org) ?? 0) - 1;
+    if (left > 0) this.#held.set(org, left);
+    else this.#held.delete(org);
     const waiters = this.#waiters.get(subject);
     waiters?.delete(waiter);
     if (waiters?.size === 0) this.#waiters.delete(subject);

@@ -9,7 +9,7 @@ import type { Command, Outcome } from "../../service/runtime/runtime.ts";
 import { SimulatedRuntime } from "../../service/runtime/simulated.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { startService } from "../support/startService.ts";
-import { caller, withApp } from "./client.ts";
+import { caller, callerWith, withApp } from "./client.ts";
 
 const sockets: Socket[] = [];
 const started: { close(): Promise<void> }[] = [];
@@ -177,6 +177,37 @@ test("F47 long polls can use only a part of the connections", async () => {
   await call("POST", `${machines}/${id}/stop`, {});
   expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200, 200]);
   expect(service.context.waits.size).toBe(0);
+});
+
+test("F47 long polls of one organization leave places for another one", async () => {
+  const app = await withApp({ connections: { most: 24, waiting: 16 } });
+  const { call, service, machine, machines } = app;
+  const { waits } = service.context;
+  const { id } = await machine({}, { skip_launch: true });
+  const red = callerWith(app, "fm2_of_red", { slug: "red" });
+  await red("POST", "/apps", { name: "red", org_slug: "red" });
+  const { id: theirs } = (await red("POST", "/apps/red/machines", { config: { image: "nginx" }, skip_launch: true }))
+    .body;
+  const path = `/apps/red/machines/${theirs}/wait?state=destroyed&timeout=60`;
+  const waiting = Array.from({ length: 6 }, () => red("GET", path));
+  await expect.poll(() => waits.size).toBe(6);
+  const refused = await red("GET", path);
+  expect([refused.status, refused.headers.get("retry-after"), refused.body.error]).toEqual([
+    ...[503, "5"],
+    "too many requests of this organization are held, at most 6 may be",
+  ]);
+  const own = call("GET", `${machines}/${id}/wait?state=destroyed&timeout=60`);
+  await expect.poll(() => waits.size).toBe(7);
+  await red("DELETE", `/apps/red/machines/${theirs}?force=true`);
+  expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 200));
+  // Its places are free again.
+  const { id: next } = (await red("POST", "/apps/red/machines", { config: { image: "nginx" }, skip_launch: true }))
+    .body;
+  const again = red("GET", `/apps/red/machines/${next}/wait?state=destroyed&timeout=60`);
+  await expect.poll(() => waits.size).toBe(2);
+  await red("DELETE", `/apps/red/machines/${next}?force=true`);
+  await call("DELETE", `${machines}/${id}?force=true`);
+  expect([(await again).status, (await own).status]).toEqual([200, 200]);
 });
 
 test("F47 a command for which there is no place is refused before it runs", async () => {

@@ -12,7 +12,7 @@ function manyWaits() {
   const clock = new ManualClock();
   const waits = new Waits(clock, many);
   const scene = { clock, waits, looks: 0, answer: undefined as string | undefined };
-  const hold: Hold<string> = {
+  const hold: Omit<Hold<string>, "org"> = {
     subject: "one",
     look: () => {
       scene.looks++;
@@ -22,7 +22,7 @@ function manyWaits() {
     late: () => refuse(408, "late"),
     onGone: () => {},
   };
-  const held = Promise.allSettled(Array.from({ length: many }, () => waits.hold(hold)));
+  const held = Promise.allSettled(Array.from({ length: many }, (_, org) => waits.hold({ ...hold, org })));
   scene.looks = 0;
   return { scene, held };
 }
