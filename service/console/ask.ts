@@ -41,6 +41,7 @@ export async function ask<G extends keyof Groups, O extends keyof Groups[G] & st
     nonce: undefined,
     found: nothingFound(),
     onGone() {},
+    note() {},
   };
   return plain(await rule(input)) as Promise<Answer<G, O>>;
 }

@@ -460,6 +460,7 @@ async function handle(
     nonce: nonceOf(request),
     found,
     onGone: (leave: () => void) => void reply.raw.once("close", leave),
+    note: (about: string) => void (request.about = about),
   } as Input;
   if (row.method !== "GET") requireRole(input.caller, roleFor(row.id));
   const change = (): Promise<unknown> =>

@@ -5,7 +5,7 @@ import { refuse } from "../refusal.ts";
 import type { AppRow, OrgRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
 import { cnameOf } from "../lifecycle/hostnames.ts";
-import { addToken, longestExpiryMs, isFor, isForAll } from "../store/tokens.ts";
+import { addToken, longestExpiryMs, isFor, isForAll, trustOfToken } from "../store/tokens.ts";
 import { count } from "./counts.ts";
 import { appOf, openAppOf, orgOf, orgOfNewApp, callerOrg } from "./find.ts";
 import { pageOf } from "./pages.ts";
@@ -130,7 +130,7 @@ export const apps: Rules<typeof contract.apps> = {
   },
 
   createDeployToken(input) {
-    const { context, body, caller } = input;
+    const { context, body, caller, note } = input;
     const app = openAppOf(input);
     // ASSUMED: a deploy token cannot create others, because they would outlive its revocation.
     requireRole(caller, "own");
@@ -142,7 +142,10 @@ export const apps: Rules<typeof contract.apps> = {
     const now = context.clock.now();
     // ASSUMED: no deploy token outlives the token that created it; none lasts longer than a hundred years.
     const expiresAt = Math.min(now + lasts, caller.expiresAt ?? Number.POSITIVE_INFINITY);
-    addToken(context.store, token, { slug: caller.slug, apps: [app.id], expiresAt }, now);
+    // What a trust has given ends with it, and so does this.
+    const trust = trustOfToken(context.store, caller.id);
+    const id = addToken(context.store, token, { slug: caller.slug, apps: [app.id], trust, expiresAt }, now);
+    note(`token ${id}`);
     return { token };
   },
 };

@@ -72,6 +72,8 @@ export interface Input<Row extends Omit<Operation, "id"> = Operation> {
   readonly found: Found;
   /** Calls back when the client disconnects or has its answer. */
   readonly onGone: (leave: () => void) => void;
+  /** Says in the records what the request has changed, if its path does not. */
+  readonly note: (about: string) => void;
 }
 
 type Body<Row> = Row extends { readonly answer: infer A extends z.ZodType }

@@ -173,6 +173,12 @@ const hashById = (store: Pick<Access, "get">, id: string): string | undefined =>
     ? store.get<{ hash: string }>("SELECT hash FROM tokens WHERE hash >= ? AND hash < ?", id, `${id}g`)?.hash
     : undefined;
 
+/** Id of the trust that gave the token with an id; undefined if none did. */
+export function trustOfToken(store: Pick<Access, "get">, id: string): string | undefined {
+  const sql = "SELECT trust FROM tokens WHERE hash = ?";
+  return store.get<{ trust: string | null }>(sql, hashById(store, id) ?? "")?.trust ?? undefined;
+}
+
 /**
  * Adds a token with the rights of another one, which ends at a moment unless it ends before. The new one lasts as long as the old one
  * was to. Returns its id; undefined if there is no such token, if it has expired, or if a trust gave it: that must not outlive the trust.

@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto";
 import { expect, test, vi } from "vitest";
 import { ManualClock } from "../../service/index.ts";
-import { rotateToken } from "../../service/store/tokens.ts";
+import { idOf, rotateToken } from "../../service/store/tokens.ts";
 import { addTrust, removeTrust, type TrustGrant } from "../../service/store/trusts.ts";
 import { startIssuer } from "../support/issuer.ts";
 import { afterThisTest } from "../support/leftovers.ts";
@@ -66,8 +66,9 @@ test("an identity token that a trust accepts gives a token of 15 minutes with it
   expect(await use(body.token, "GET", "/apps/web/secrets/KEY?show_secrets=true")).toBe(403);
   const name = "repo:acme/shop:ref:refs/heads/main by ada";
   await expect
-    .poll(async () => (await service.context.history.entries({ org: "personal", limit: 100 })).slice(-2))
+    .poll(async () => (await service.context.history.entries({ org: "personal", limit: 100 })).slice(-3))
     .toMatchObject([
+      { operation: "tokens.exchange", status: 201, tokenName: name, about: `token ${body.token_id}` },
       { kind: "request", operation: "secrets.set", status: 201, tokenName: name },
       { kind: "request", operation: "secrets.get", status: 403, tokenName: name },
     ]);
@@ -98,6 +99,22 @@ test("tokens are given for Apps and networks, and end with their trust", async (
   clock.advance(1000);
   // A trust ends with its last App.
   expect((await exchange(await signed())).status).toBe(401);
+});
+
+test("a deploy token that a workflow has created ends with its trust, and the history has its id", async () => {
+  const { store, service, url, clock, trust, exchange, signed, use } = await withTrust();
+  const id = await trust({ role: "own" });
+  const { body } = await exchange(await signed());
+  const headers = { authorization: `Bearer ${body.token}` };
+  const answer = await fetch(`${url}/v1/apps/web/deploy_token`, { method: "POST", headers, body: "{}" });
+  const { token } = (await answer.json()) as { token: string };
+  expect(await use(token, "GET", "/apps/web")).toBe(200);
+  await expect
+    .poll(async () => (await service.context.history.entries({ org: "personal", limit: 100 })).at(-1))
+    .toMatchObject({ operation: "apps.createDeployToken", status: 200, about: `token ${idOf(token)}` });
+  await store.write(() => removeTrust(store, id));
+  clock.advance(1000);
+  expect([await use(body.token, "GET", "/apps/web"), await use(token, "GET", "/apps/web")]).toEqual([401, 401]);
 });
 
 test("of several trusts, the one that asks for the most gives its role", async () => {
