@@ -122,7 +122,12 @@ export const apps = operations("apps", {
     }),
     status: 200,
     answer: z.object({ token: required(z.string(), "The token; it is shown only once.", { secret: true }) }),
-    failures: { 400: "bad expiry", 403: "the App is another organization's", 404: "no such App" },
+    failures: {
+      400: "bad expiry",
+      403: "the App is another organization's",
+      404: "no such App",
+      422: "the App has as many tokens as it may",
+    },
     repeat: "once",
   },
 });

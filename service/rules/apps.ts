@@ -5,12 +5,15 @@ import { refuse } from "../refusal.ts";
 import type { AppRow, OrgRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
 import { cnameOf } from "../lifecycle/hostnames.ts";
-import { addToken, longestExpiryMs, isFor, isForAll, trustOfToken } from "../store/tokens.ts";
+import { addToken, longestExpiryMs, isFor, isForAll, tokensOfApp, trustOfToken } from "../store/tokens.ts";
 import { count } from "./counts.ts";
 import { appOf, openAppOf, orgOf, orgOfNewApp, callerOrg } from "./find.ts";
 import { pageOf } from "./pages.ts";
 import type { Rules } from "./rule.ts";
 import { requireRole } from "./roles.ts";
+
+/** Tokens of an App that have not expired. */
+const mostTokens = 10_000;
 
 function shown(context: Context, app: AppRow, org: OrgRow) {
   const machine_count = count(
@@ -138,8 +141,11 @@ export const apps: Rules<typeof contract.apps> = {
     const lasts = (parseDuration(body.expiry ?? "175200h") ?? 0) / 1e6;
     if (lasts <= 0 || lasts > longestExpiryMs)
       throw refuse(400, `invalid expiry, got ${JSON.stringify(body.expiry?.slice(0, 40))}, must be at most 876000h`);
-    const token = context.ids.accessToken();
     const now = context.clock.now();
+    // ASSUMED: an App has at most 10,000 tokens that have not expired: one a day for as long as they last by default, and more.
+    if (tokensOfApp(context.store, app.id, now) >= mostTokens)
+      throw refuse(422, `Validation failed: an app has at most ${mostTokens} deploy tokens; revoke some`);
+    const token = context.ids.accessToken();
     // ASSUMED: no deploy token outlives the token that created it; none lasts longer than a hundred years.
     const expiresAt = Math.min(now + lasts, caller.expiresAt ?? Number.POSITIVE_INFINITY);
     // What a trust has given ends with it, and so does this.

@@ -173,6 +173,13 @@ const hashById = (store: Pick<Access, "get">, id: string): string | undefined =>
     ? store.get<{ hash: string }>("SELECT hash FROM tokens WHERE hash >= ? AND hash < ?", id, `${id}g`)?.hash
     : undefined;
 
+/** Number of the tokens for an App that have not expired. */
+export function tokensOfApp(store: Pick<Access, "get">, app: string, now: number): number {
+  const sql = `SELECT count(*) AS n FROM token_apps x JOIN tokens t ON t.hash = x.token
+    WHERE x.app = ? AND (t.expires_at IS NULL OR t.expires_at > ?)`;
+  return store.get<{ n: number }>(sql, app, now)?.n ?? 0;
+}
+
 /** Id of the trust that gave the token with an id; undefined if none did. */
 export function trustOfToken(store: Pick<Access, "get">, id: string): string | undefined {
   const sql = "SELECT trust FROM tokens WHERE hash = ?";

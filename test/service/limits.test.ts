@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { createService, ManualClock, type ServiceOptions } from "../../service/index.ts";
 import type { EngineHost } from "../../service/runtime/postgresEngine.ts";
 import { SimulatedPostgres } from "../../service/runtime/simulatedPostgres.ts";
-import { listTokens } from "../../service/store/tokens.ts";
+import { addToken, listTokens } from "../../service/store/tokens.ts";
 import { caller, withApp } from "./client.ts";
 
 test("an endless start neither stops the service nor prevents its restart", async () => {
@@ -39,6 +39,23 @@ test("unterminated and oversized PEM is refused at once", async () => {
   const long = await upload("-----BEGIN CERTIFICATE-----".repeat(100_000));
   expect([long.status, long.body.error]).toEqual([400, expect.stringContaining("must not be longer than 65536")]);
   expect(long.text.length).toBeLessThan(500);
+});
+
+test("an App has at most 10,000 deploy tokens, of which those that have expired do not count", async () => {
+  const { call, service, clock } = await withApp({ clock: new ManualClock() });
+  const { store } = service.context;
+  const [{ id }] = store.all<{ id: string }>("SELECT id FROM apps") as [{ id: string }];
+  const grant = { slug: "personal", apps: [id], expiresAt: clock.now() + 60_000 };
+  await store.write(() => {
+    for (let i = 0; i < 10_000; i++) addToken(store, `token-${i}`, grant, clock.now());
+  });
+  const create = async () => {
+    const { status, body } = await call("POST", "/apps/web/deploy_token", {});
+    return status === 200 ? status : [status, body.error];
+  };
+  expect(await create()).toEqual([422, "Validation failed: an app has at most 10000 deploy tokens; revoke some"]);
+  clock.advance(60_000);
+  expect(await create()).toBe(200);
 });
 
 test("an App has at most 500 addresses", async () => {
