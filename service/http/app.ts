@@ -379,7 +379,11 @@ function tellHistory({ clock, history }: Context, request: FastifyRequest, answe
   const isRead = method === "GET" && operation !== terminalOperation && !revealed;
   if (isRead || operation === undefined || leavesNoTrace(operation)) return;
   const { app_name, machine_id } = params as Readonly<Record<string, string | undefined>>;
-  const { name } = (operation === "apps.create" && request.body ? request.body : {}) as { readonly name?: unknown };
+  const given = (operation === "apps.create" && request.body ? request.body : {}) as {
+    readonly name?: unknown;
+    readonly app_name?: unknown;
+  };
+  const name = given.name ?? given.app_name;
   history.add({
     kind: "request",
     at: clock.now(),

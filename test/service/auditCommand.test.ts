@@ -32,7 +32,8 @@ test("it filters by actor, App, organization, time, operation and status, and ne
     team.token,
   ].map((one) => caller(url, one));
   await first?.("POST", "/apps", { name: "web", org_slug: "personal" });
-  await first?.("POST", "/apps", { name: "shop", org_slug: "personal" });
+  // The other field that may name an App.
+  await first?.("POST", "/apps", { app_name: "shop", org_slug: "personal" });
   await ofTeam?.("POST", "/apps", { name: "tea", org_slug: "team" });
   await ofAnna?.("POST", "/apps/web/secrets/KEY", { value: "hunter2" });
   const config = { image: "nginx", env: { PASSWORD: "hunter2" } };
