@@ -157,11 +157,13 @@ export const certificates: Rules<Group> = {
     const app = openAppOf(input);
     const certificate = readCustom(body, context.clock.now());
     const row = ensureHostname(input, app, body.hostname);
+    // What was found before still holds, if the DNS does not answer now.
+    const isProven = row.owned_at !== null && row.ownership_seen === 1;
     // ASSUMED: a second upload of a certificate replaces the first.
     const uploaded = {
       custom_chain: certificate.chain,
       custom_key: context.vault.seal(keyNames.custom(row), certificate.key),
-      custom_status: "pending_ownership",
+      custom_status: isProven ? "active" : "pending_ownership",
       custom_created_at: context.clock.now(),
       custom_expires_at: certificate.expiresAt,
       custom_issuer: certificate.issuer,

@@ -5,9 +5,9 @@ import { readFileSync } from "node:fs";
 import { connect as connectTls } from "node:tls";
 import { expect, test } from "vitest";
 import { simulatedIssuer } from "../../../service/runtime/certificateIssuer.ts";
-import { setDns } from "../../../service/runtime/dns.ts";
+import { setDns, type DnsRecords } from "../../../service/runtime/dns.ts";
 import { rootFile } from "../../../service/runtime/localAuthority.ts";
-import { isResolver } from "../../../service/runtime/resolver.ts";
+import { isResolver, type Resolver } from "../../../service/runtime/resolver.ts";
 import { currentCertificate } from "../../support/certificates.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
 import { folder } from "../command.ts";
@@ -95,6 +95,35 @@ test("an uploaded certificate is served instead of an issued one, until it expir
   app.service.context.clock.advance(11 * day);
   expect((await served(app, host)).fingerprint256).not.toBe(first.fingerprint256);
   expect(await nameOf(app, host)).toBe(`DNS:${host}`);
+});
+
+test("an uploaded certificate that is replaced while the DNS does not answer is served; earlier the hostname lost it", async () => {
+  const app = await withReach();
+  let answer: DnsRecords = { unreachable: "ETIMEOUT" };
+  const resolver: Resolver = {
+    name: "test",
+    recordsOf: () => Promise.resolve(answer),
+    addressesOf: () => Promise.resolve([]),
+    textsOf: () => Promise.resolve([]),
+  };
+  Object.assign(app.service.context, { resolver });
+  const upload = async () => {
+    const certificate = currentCertificate({ hosts: [host] });
+    const { body } = await app.call("POST", `${at}/custom`, { hostname: host, ...certificate });
+    return { body, fingerprint: new X509Certificate(certificate.fullchain).fingerprint256 };
+  };
+  // Nothing has proven the ownership yet.
+  const first = await upload();
+  expect(first.body.status).toBe("pending_ownership");
+  answer = { ownership_txt: first.body.dns_requirements.ownership.app_value };
+  expect((await app.call("POST", `${pathOf(host)}/check`)).body.status).toBe("active");
+  answer = { unreachable: "ETIMEOUT" };
+  const second = await upload();
+  expect(second.body).toMatchObject({ status: "active", validation_errors: [{ code: "DNS_UNREACHABLE" }] });
+  expect((await served(app, host)).fingerprint256).toBe(second.fingerprint);
+  // An answer without the record still ends it.
+  answer = {};
+  expect((await upload()).body.status).toBe("pending_ownership");
 });
 
 test("a certificate is renewed after two thirds of its time, and the next connection gets the new one", async () => {
