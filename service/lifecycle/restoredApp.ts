@@ -2,7 +2,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { touch, type Context } from "../context.ts";
 import { isLeaving } from "../states/volumeStates.ts";
-import { holderAgainst } from "./hostnames.ts";
+import { holderAgainst, subjectOfHostname } from "./hostnames.ts";
 import { type AppRow, type HostnameRow } from "../store/rows.ts";
 import type { TimerKind } from "../time/timers.ts";
 import { enginesLost } from "./machines.ts";
@@ -93,7 +93,9 @@ export function addRestoredApp(
   addTimers(context, db, [
     row.id,
     ...[...machines, ...volumes, ...rowsOf("snapshots")].map(({ id }) => String(id)),
-    ...rowsOf("hostnames").map(({ hostname }) => `${row.id}/${String(hostname)}`),
+    ...store
+      .all<Pick<HostnameRow, "app" | "hostname">>("SELECT app, hostname FROM hostnames WHERE app = ?", row.id)
+      .map(subjectOfHostname),
   ]);
   for (const id of [row.id, ...machines.map((one) => String(one["id"]))]) touch(context, id);
   if (keepsData) startAgain(context, row.id);
@@ -115,8 +117,9 @@ function addNames({ store }: Context, rowsOf: (table: string) => readonly Row[],
   for (const one of rowsOf("hostnames")) {
     const hostname = String(one["hostname"]);
     const isTaken = holderAgainst({ store }, one as unknown as HostnameRow) !== undefined;
+    // One that the App has not proven waits, as before.
     if (isTaken && one["owned_at"] !== null) missing.push(`hostname ${hostname}: it belongs to another App`);
-    store.insert("hostnames", isTaken ? { ...one, owned_at: null } : one);
+    else store.insert("hostnames", one);
   }
 }
 

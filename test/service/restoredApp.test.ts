@@ -1,0 +1,65 @@
+// One App from a backup, in a service that goes on.
+import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import { addRestoredApp, storedApp } from "../../service/lifecycle/restoredApp.ts";
+import { currentCertificate } from "../support/certificates.ts";
+import { afterThisTest } from "../support/leftovers.ts";
+import { callerWith, withApp } from "./client.ts";
+import { folder } from "./command.ts";
+
+const at = "/apps/web/certificates";
+const host = "www.example.com";
+
+type App = Awaited<ReturnType<typeof withApp>>;
+
+/** Copies the store, and deletes the App `web`. Returns what restores it. */
+async function deleted({ call, service }: App) {
+  const { context } = service;
+  const { store } = context;
+  const copy = join(dirname(folder()), "copy.db");
+  store.db.prepare("VACUUM INTO ?").run(copy);
+  expect((await call("DELETE", "/apps/web?force=true")).status).toBe(202);
+  await expect.poll(() => store.get("SELECT 1 FROM apps WHERE name LIKE 'web%'")).toBeUndefined();
+  const db = new DatabaseSync(copy, { readOnly: true });
+  afterThisTest(() => db.close());
+  const stored = storedApp(db, "web");
+  if (!stored) throw new Error("the copy has the App");
+  return () => store.write(() => addRestoredApp(context, db, stored, new Set()));
+}
+
+test("a hostname that another App has by now is left out, and the App gets it by proof; earlier it was shown as active", async () => {
+  const app = await withApp({ data: folder() });
+  const { call, service } = app;
+  const status = async () => (await call("GET", `${at}/${host}`)).body.status;
+  for (const hostname of [host, "shop.example.com"]) {
+    await call("POST", `${at}/acme`, { hostname });
+    await expect.poll(async () => (await call("GET", `${at}/${hostname}`)).body.status).toBe("active");
+  }
+  await call("POST", `${at}/custom`, { hostname: host, ...currentCertificate({ hosts: [host] }) });
+  const restore = await deleted(app);
+  const red = callerWith(app, "token-of-red", { slug: "red" });
+  await red("POST", "/apps", { name: "red", org_slug: "red" });
+  await red("POST", "/apps/red/certificates/acme", { hostname: host });
+  await expect.poll(async () => (await red("GET", `/apps/red/certificates/${host}`)).body.status).toBe("active");
+
+  expect((await restore()).missing).toEqual([`hostname ${host}: it belongs to another App`]);
+  const { certificates } = (await call("GET", at)).body;
+  expect(certificates).toMatchObject([{ hostname: "shop.example.com", status: "active" }]);
+  const { store } = service.context;
+  expect(store.all("SELECT subject FROM timers WHERE subject LIKE ?", `%/${host}`)).toHaveLength(1);
+  // As for every App that asks for a name of another organization.
+  await call("POST", `${at}/acme`, { hostname: host });
+  expect(await status()).toBe("pending_ownership");
+});
+
+test("a request for a hostname that waited for its owner waits after a restore, too", async () => {
+  const app = await withApp({ data: folder() });
+  const red = callerWith(app, "token-of-red", { slug: "red" });
+  await red("POST", "/apps", { name: "red", org_slug: "red" });
+  await red("POST", "/apps/red/certificates/acme", { hostname: host });
+  await app.call("POST", `${at}/acme`, { hostname: host });
+  const restore = await deleted(app);
+  expect((await restore()).missing).toEqual([]);
+  expect((await app.call("GET", `${at}/${host}`)).body.status).toBe("pending_ownership");
+});
