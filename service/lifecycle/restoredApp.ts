@@ -60,6 +60,8 @@ export function addRestoredApp(
   const rowsOf = (table: string): readonly Row[] =>
     db.prepare(`SELECT * FROM ${table} WHERE app = ?`).all(row.id) as Row[];
   const add = (table: string, one: Row): void => store.insert(table, one);
+  // The store counts what is used of them, from the rows below.
+  for (const { used: _used, ...one } of rowsOf("app_quotas")) add("app_quotas", one);
   for (const table of ["secrets", "secret_keys"]) for (const one of rowsOf(table)) add(table, one);
   const sets = new Map<unknown, number>();
   for (const { id, ...one } of rowsOf("secret_sets")) {

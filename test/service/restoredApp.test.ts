@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { addRestoredApp, storedApp } from "../../service/lifecycle/restoredApp.ts";
+import { listQuotas, setQuotas } from "../../service/store/quotas.ts";
 import { currentCertificate } from "../support/certificates.ts";
 import { afterThisTest } from "../support/leftovers.ts";
 import { callerWith, withApp } from "./client.ts";
@@ -62,4 +63,22 @@ test("a request for a hostname that waited for its owner waits after a restore, 
   const restore = await deleted(app);
   expect((await restore()).missing).toEqual([]);
   expect((await app.call("GET", `${at}/${host}`)).body.status).toBe("pending_ownership");
+});
+
+test("a restored App has its quotas, with what it uses of them; earlier it had none", async () => {
+  const app = await withApp({ data: folder() });
+  const { store } = app.service.context;
+  const owner = store.get<{ org: number; app: string }>("SELECT org, id AS app FROM apps WHERE name = 'web'");
+  if (!owner) throw new Error("the App exists");
+  await store.write(() => setQuotas(store, owner, { machines: 1, "volume-gb": 5 }));
+  await app.machine();
+  await app.volume({ size_gb: 2 });
+  const before = listQuotas(store);
+  expect(before.map(({ used }) => used)).toEqual([1, 2]);
+  const restore = await deleted(app);
+  expect(listQuotas(store)).toEqual([]);
+  await restore();
+  expect(listQuotas(store)).toEqual(before);
+  const more = await app.call("POST", app.machines, { config: { image: "nginx" } });
+  expect([more.status, more.body.error]).toEqual([422, expect.stringContaining("quota exceeded")]);
 });
