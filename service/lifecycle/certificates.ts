@@ -7,7 +7,7 @@ import type { Context } from "../context.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { periods } from "../time/delays.ts";
 import { findingsOf, type Findings } from "./hostnameDns.ts";
-import { isWaiting, take, waitFor, type Problem } from "./hostnameOwners.ts";
+import { isWaiting, orgOf, take, waitFor, type Problem } from "./hostnameOwners.ts";
 import {
   changeHostname,
   findHostname,
@@ -145,7 +145,8 @@ export function requestCertificate(context: Context, subject: string): void {
   }
   // The service may be killed before the issuer reports.
   if (!isSimulated(context)) context.timers.after(againMs, "certificate.issue", subject);
-  context.issuer.request({ subject, hostname: row.hostname, kept: row.acme_order ?? undefined });
+  const owner = `organization ${orgOf(context, row.app).org}`;
+  context.issuer.request({ subject, hostname: row.hostname, owner, kept: row.acme_order ?? undefined });
 }
 
 /** The issuer has issued a certificate. Its authority has seen the hostname lead here, which makes it the App's if nobody has it. */

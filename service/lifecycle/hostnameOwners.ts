@@ -24,7 +24,8 @@ const takenOver = "HOSTNAME_TAKEN_OVER";
 /** Whether an ACME certificate waits for the ownership of its hostname. */
 export const isWaiting = ({ acme_status }: Pick<HostnameRow, "acme_status">): boolean => acme_status === waiting;
 
-const orgOf = (
+/** The organization of an App. */
+export const orgOf = (
   { store }: Context,
   app: string,
 ): { readonly org: number; readonly slug: string; readonly name: string } =>

@@ -90,7 +90,7 @@ export function requestOwnCertificate(context: Context, name: string): boolean {
   if (!row) store.insert("own_certificates", { name, added_at: now, failures });
   // The service may be killed before the issuer reports.
   timers.after(pauseAfter(failures), "certificate.own", subject);
-  issuer.request({ subject, hostname: name, kept: undefined });
+  issuer.request({ subject, hostname: name, owner: "the service", kept: undefined });
   return true;
 }
 

@@ -15,6 +15,8 @@ export interface WantedCertificate {
   /** Names it in reports. */
   readonly subject: string;
   readonly hostname: string;
+  /** Whose it is: an organization, or the service. */
+  readonly owner: string;
   /** What the issuer asked to keep with its last refusal of it. */
   readonly kept: string | undefined;
 }

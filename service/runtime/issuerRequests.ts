@@ -1,4 +1,4 @@
-// The open requests of an issuer: each hostname has at most one, and only a few are worked on at once.
+// The open requests of an issuer: each hostname has at most one, and only a few are worked on at once. Organizations take turns.
 import type { IssuedCertificate, IssueProblem, IssuerHost, WantedCertificate } from "./certificateIssuer.ts";
 
 /** Thrown when a hostname gets no certificate. */
@@ -16,13 +16,16 @@ export type Issue = (wanted: WantedCertificate, signal: AbortSignal) => Promise<
 
 // ASSUMED: four at once, so that a thousand new hostnames do not use up what an authority allows.
 const mostAtOnce = 4;
+// ASSUMED: three of them are for one organization at most, because an authority may look for minutes at names that lead elsewhere.
+const mostOfOwner = 3;
 
 /** The requests of an issuer. */
 export class IssuerRequests {
   readonly #host: IssuerHost;
   readonly #issue: Issue;
-  readonly #waiting = new Map<string, WantedCertificate>();
-  readonly #open = new Map<string, Promise<void>>();
+  /** By owner, whose turn is next first, and by subject. */
+  readonly #waiting = new Map<string, Map<string, WantedCertificate>>();
+  readonly #open = new Map<string, { readonly owner: string; readonly ended: Promise<void> }>();
   readonly #closing = new AbortController();
 
   constructor(host: IssuerHost, issue: Issue) {
@@ -33,7 +36,9 @@ export class IssuerRequests {
   /** Adds a request, unless the hostname has one. */
   request(wanted: WantedCertificate): void {
     if (this.#open.has(wanted.subject)) return;
-    this.#waiting.set(wanted.subject, wanted);
+    const others = this.#waiting.get(wanted.owner);
+    if (others) others.set(wanted.subject, wanted);
+    else this.#waiting.set(wanted.owner, new Map([[wanted.subject, wanted]]));
     this.#next();
   }
 
@@ -41,15 +46,24 @@ export class IssuerRequests {
   async close(): Promise<void> {
     this.#waiting.clear();
     this.#closing.abort();
-    await Promise.all(this.#open.values());
+    await Promise.all([...this.#open.values()].map(({ ended }) => ended));
   }
 
   #next(): void {
-    for (const [subject, wanted] of this.#waiting) {
-      if (this.#open.size >= mostAtOnce) return;
-      this.#waiting.delete(subject);
-      this.#open.set(subject, this.#work(wanted));
+    while (this.#open.size < mostAtOnce) {
+      const [owner, requests] = [...this.#waiting].find(([one]) => this.#openOf(one) < mostOfOwner) ?? [];
+      const [wanted] = requests?.values() ?? [];
+      if (owner === undefined || !requests || !wanted) return;
+      requests.delete(wanted.subject);
+      // The next turn is that of another one.
+      this.#waiting.delete(owner);
+      if (requests.size > 0) this.#waiting.set(owner, requests);
+      this.#open.set(wanted.subject, { owner, ended: this.#work(wanted) });
     }
+  }
+
+  #openOf(owner: string): number {
+    return [...this.#open.values()].filter((one) => one.owner === owner).length;
   }
 
   async #work(wanted: WantedCertificate): Promise<void> {
