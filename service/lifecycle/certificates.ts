@@ -7,6 +7,7 @@ import type { Context } from "../context.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { periods } from "../time/delays.ts";
 import { findingsOf, type Findings } from "./hostnameDns.ts";
+import { counting, forgetLimits, hour } from "./hostnameLimits.ts";
 import { isWaiting, orgOf, take, waitFor, type Problem } from "./hostnameOwners.ts";
 import {
   changeHostname,
@@ -18,7 +19,6 @@ import {
   subjectOfHostname,
 } from "./hostnames.ts";
 
-const hour = 60 * 60 * 1000;
 // ASSUMED: after five failed validations in an hour a hostname has to wait, as with Let's Encrypt.
 const mostAttempts = 5;
 
@@ -110,7 +110,7 @@ const isLimited = ({ clock }: Context, { rate_limited_until }: HostnameRow): boo
 
 /** The next failed attempt of a hostname. */
 function failedAttempt(row: HostnameRow, now: number): Pick<HostnameRow, "attempts" | "rate_limited_until"> {
-  const attempts = [...(JSON.parse(row.attempts) as number[]).filter((at) => at > now - hour && at <= now), now];
+  const attempts = [...counting(JSON.parse(row.attempts) as number[], now), now];
   if (attempts.length < mostAttempts) return { attempts: JSON.stringify(attempts), rate_limited_until: null };
   return { attempts: "[]", rate_limited_until: now + hour };
 }
@@ -171,6 +171,7 @@ export function issued(context: Context, subject: string, certificate?: IssuedCe
     rate_limited_until: null,
     problems: "[]",
   });
+  forgetLimits(context, row);
   context.timers.cancel(subject, "certificate.issue", "certificate.renew");
   context.timers.after(Math.max(Math.floor(renewedAfter(expires - now)), 1), "certificate.renew", subject);
 }

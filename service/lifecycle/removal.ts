@@ -2,6 +2,8 @@
 // The object is hidden at once, and the timer in the store resumes the removal after a kill.
 import { releaseSet } from "../store/secretValues.ts";
 import { touch, type Context } from "../context.ts";
+import { keepLimits } from "./hostnameLimits.ts";
+import { findHostname } from "./hostnames.ts";
 import { findMachine, subjectOf } from "./machines.ts";
 
 /** Rows and pages of the store that are freed in one transaction: about 5 ms. */
@@ -18,7 +20,7 @@ interface Part {
   /** Rows and pages that are deleted with it, in SQL. */
   readonly units: string;
   /** Further effects of its removal. */
-  readonly with?: (context: Context, key: string) => void;
+  readonly with?: (context: Context, key: string, owner: string) => void;
 }
 
 interface Found {
@@ -40,6 +42,11 @@ function discard(context: Context, id: string): void {
   touch(context, id);
 }
 
+function removeHostname(context: Context, hostname: string, app: string): void {
+  const row = findHostname(context, app, hostname);
+  if (row) keepLimits(context, row);
+}
+
 /** The tables with rows of an App: all that refer to `apps`, as a test compares. */
 export const partsOfApp: readonly Part[] = [
   {
@@ -57,6 +64,7 @@ export const partsOfApp: readonly Part[] = [
     key: "hostname",
     subject: "t.app || '/' || hostname",
     units: "2 + (coalesce(octet_length(custom_chain), 0) + coalesce(octet_length(issued_chain), 0)) / 4096",
+    with: removeHostname,
   },
   { table: "ips", key: "number", units: "1" },
   { table: "secrets", key: "name", units: "1 + octet_length(value) / 4096" },
@@ -91,7 +99,7 @@ function removeSome(context: Context, owner: "app" | "cluster", id: string, part
       for (const found of some) {
         if (units >= unitsAtOnce) return false;
         units += found.units;
-        more?.(context, found.key);
+        more?.(context, found.key, id);
         if (found.subject !== null) context.timers.cancel(found.subject);
         store.run(`DELETE FROM ${table} WHERE ${owner} = ? AND ${key} = ?`, id, found.key);
       }

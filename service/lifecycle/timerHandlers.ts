@@ -25,6 +25,8 @@ export const timerHandlers: Readonly<Record<TimerKind, TimerHandler>> = {
   "snapshot.expire": removeSnapshot,
   "certificate.issue": requestCertificate,
   "certificate.renew": renew,
+  // It has only kept the limits until now.
+  "certificate.limit": () => {},
   "certificate.own": ownCertificateDue,
   "cluster.step": (context, id) => context.postgres.due?.("cluster.step", id),
   "cluster.measure": measure,

@@ -2,6 +2,7 @@
 import type { contract } from "../../api/index.ts";
 import { validateHostname } from "../lifecycle/certificates.ts";
 import { findingsOf } from "../lifecycle/hostnameDns.ts";
+import { keepLimits, keptLimits } from "../lifecycle/hostnameLimits.ts";
 import {
   changeHostname,
   findHostname,
@@ -100,8 +101,7 @@ function addHostname(context: Context, app: AppRow, hostname: string): HostnameR
     ...noCustom,
     dns_seen: 0,
     ownership_seen: 0,
-    attempts: "[]",
-    rate_limited_until: null,
+    ...keptLimits(context, { app: app.id, hostname }),
     problems: "[]",
     created_at: now,
     updated_at: now,
@@ -111,6 +111,7 @@ function addHostname(context: Context, app: AppRow, hostname: string): HostnameR
 }
 
 function remove(context: Context, row: HostnameRow): void {
+  keepLimits(context, row);
   context.timers.cancel(subjectOfHostname(row), "certificate.issue", "certificate.renew");
   context.store.run("DELETE FROM hostnames WHERE app = ? AND hostname = ?", row.app, row.hostname);
   touch(context, row.app);

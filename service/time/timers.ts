@@ -18,6 +18,7 @@ export const timerKinds = [
   "snapshot.expire",
   "certificate.issue",
   "certificate.renew",
+  "certificate.limit",
   "certificate.own",
   "cluster.step",
   "cluster.measure",

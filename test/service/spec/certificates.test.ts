@@ -221,6 +221,45 @@ test("failed checks older than an hour do not count", async () => {
   }
 });
 
+test("a hostname that is removed and added again has its failed checks and its limit still; earlier both were lifted", async () => {
+  const app = await withStillClock();
+  const { call, clock } = app;
+  const limit = async () => (await shown(app, "shop.invalid")).rate_limited_until;
+  const removals: Record<string, () => Promise<unknown>> = {
+    hostname: () => call("DELETE", `${at}/shop.invalid`),
+    app: async () => {
+      await call("DELETE", "/apps/web?force=true");
+      await expect
+        .poll(async () => (await call("POST", "/apps", { name: "web", org_slug: "personal" })).status)
+        .toBe(201);
+      const { store } = app.service.context;
+      await expect.poll(() => store.get("SELECT 1 FROM hostnames")).toBeUndefined();
+    },
+  };
+  for (const [name, removed] of Object.entries(removals)) {
+    // Each adding is a failed check, too.
+    for (let failures = 1; failures < 5; failures++) {
+      await acme(app, "shop.invalid");
+      expect([name, failures, await limit()]).toEqual([name, failures, null]);
+      await removed();
+    }
+    const until = new Date(clock.now() + 3600_000).toISOString().replace(".000", "");
+    for (let i = 0; i < 2; i++) {
+      await acme(app, "shop.invalid");
+      expect([name, await limit()]).toEqual([name, until]);
+      await removed();
+      clock.advance(1000);
+    }
+    clock.advance(3599_000);
+    await acme(app, "shop.invalid");
+    expect([name, await limit()]).toEqual([name, null]);
+    await removed();
+    clock.advance(3600_000);
+    // Nothing is kept for longer.
+    expect(app.service.context.store.all("SELECT * FROM timers WHERE kind = 'certificate.limit'")).toEqual([]);
+  }
+});
+
 test("a wildcard is validated only by the DNS challenge", async () => {
   const app = await withStillClock();
   const made = await acme(app, "*.example.com");
