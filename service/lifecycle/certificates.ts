@@ -213,7 +213,10 @@ export function renew(context: Context, subject: string): void {
     const current = atSubject(context, subject);
     if (!current || current.acme_status === null || isWaiting(current)) return;
     const findings = findingsOf(context, current, found);
-    if (isReady(context, current, findings)) return requestCertificate(context, subject);
+    if (isReady(context, current, findings)) {
+      changeHostname(context, current, { dns_seen: 1 });
+      return requestCertificate(context, subject);
+    }
     changeHostname(context, current, {
       dns_seen: 0,
       problems: JSON.stringify(problemsOf(context, current, findings)),

@@ -196,6 +196,23 @@ test("without the DNS a certificate stays until it expires, then is pending, and
   expect(await shown(app, host)).toMatchObject({ status: "active", validation_errors: [] });
 });
 
+test("a renewal that succeeds after one that failed says that the hostname is configured; earlier it did not", async () => {
+  const app = await withStillClock();
+  await acme(app, host);
+  app.clock.advance(1000);
+  dns(app, host, {});
+  app.clock.advance(61 * day);
+  const validation = (is: boolean) => ({ dns_configured: is, http_configured: is, alpn_configured: is });
+  expect(await shown(app, host)).toMatchObject({ status: "active", configured: false, validation: validation(false) });
+  const { expires_at: first } = (await shown(app, host)).certificates[0];
+  dns(app, host, undefined);
+  app.clock.advance(2 * day);
+  const renewed = await shown(app, host);
+  expect(renewed).toMatchObject({ status: "active", validation_errors: [], configured: true });
+  expect(renewed.validation).toMatchObject(validation(true));
+  expect(renewed.certificates[0].expires_at > first).toBe(true);
+});
+
 test("five failed checks within an hour cause a rate limit, which is shown until it ends", async () => {
   const app = await withStillClock();
   await acme(app, "shop.invalid"); // the service's own check
