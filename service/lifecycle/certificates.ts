@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto";
 import type { IssuedCertificate, IssueProblem } from "../runtime/certificateIssuer.ts";
 import { LookupNeeded, nothingFound, type Found } from "../runtime/lookup.ts";
 import type { HostnameRow } from "../store/rows.ts";
-import type { Context } from "../context.ts";
+import { touch, type Context } from "../context.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { periods } from "../time/delays.ts";
 import { findingsOf, type Findings } from "./hostnameDns.ts";
@@ -224,6 +224,21 @@ export function renew(context: Context, subject: string): void {
   });
 }
 
+/** A hostname with the end of its uploaded certificate. */
+type Upload = Pick<HostnameRow, "app" | "hostname" | "custom_expires_at">;
+
+/** Sets the timer for the end of an uploaded certificate. */
+export function expireUpload({ clock, timers }: Context, row: Upload): void {
+  const left = (row.custom_expires_at ?? 0) - clock.now();
+  timers.after(Math.max(left, 1), "certificate.expire", subjectOfHostname(row));
+}
+
+/** An uploaded certificate has expired: an engine that has a copy of it takes another one, or none. */
+export function expired(context: Context, subject: string): void {
+  const row = atSubject(context, subject);
+  if (row && row.custom_status !== null) touch(context, row.app);
+}
+
 /** Makes a change within this transaction, or in one of its own if the DNS has to be read first. */
 function withRecords(context: Context, change: (found: Found) => void): void {
   try {
@@ -240,7 +255,11 @@ function withRecords(context: Context, change: (found: Found) => void): void {
 
 /** Requests what the issuer has not reported before the service ended, and what another issuer has issued. */
 export function recoverCertificates(context: Context): void {
-  const { issuer, store, timers } = context;
+  const { issuer, clock, store, timers } = context;
+  // A version before these timers has stored none.
+  const uploads = "SELECT app, hostname, custom_expires_at FROM hostnames WHERE custom_expires_at > ?";
+  for (const row of store.all<Upload>(uploads, clock.now()))
+    if (!timers.pending(subjectOfHostname(row), "certificate.expire")) expireUpload(context, row);
   if (isSimulated(context)) return;
   const rows = store.all<HostnameRow>("SELECT * FROM hostnames WHERE acme_status IS NOT NULL");
   for (const row of rows) {

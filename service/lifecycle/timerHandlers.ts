@@ -1,6 +1,6 @@
 // The handler of each kind of timer.
 import type { Context } from "../context.ts";
-import { renew, requestCertificate } from "./certificates.ts";
+import { expired, renew, requestCertificate } from "./certificates.ts";
 import { measure } from "./clusters.ts";
 import { retry, scheduled } from "./machines.ts";
 import { clearCluster, forgetMachine, removeApp } from "./removal.ts";
@@ -25,6 +25,7 @@ export const timerHandlers: Readonly<Record<TimerKind, TimerHandler>> = {
   "snapshot.expire": removeSnapshot,
   "certificate.issue": requestCertificate,
   "certificate.renew": renew,
+  "certificate.expire": expired,
   // It has only kept the limits until now.
   "certificate.limit": () => {},
   "certificate.own": ownCertificateDue,

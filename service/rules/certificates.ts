@@ -1,6 +1,6 @@
 // TLS certificates (docs/interface.md#certificates, docs/interface.md#certificate-checks).
 import type { contract } from "../../api/index.ts";
-import { validateHostname } from "../lifecycle/certificates.ts";
+import { expireUpload, validateHostname } from "../lifecycle/certificates.ts";
 import { findingsOf } from "../lifecycle/hostnameDns.ts";
 import { keepLimits, keptLimits } from "../lifecycle/hostnameLimits.ts";
 import {
@@ -112,7 +112,7 @@ function addHostname(context: Context, app: AppRow, hostname: string): HostnameR
 
 function remove(context: Context, row: HostnameRow): void {
   keepLimits(context, row);
-  context.timers.cancel(subjectOfHostname(row), "certificate.issue", "certificate.renew");
+  context.timers.cancel(subjectOfHostname(row), "certificate.issue", "certificate.renew", "certificate.expire");
   context.store.run("DELETE FROM hostnames WHERE app = ? AND hostname = ?", row.app, row.hostname);
   touch(context, row.app);
 }
@@ -170,7 +170,9 @@ export const certificates: Rules<Group> = {
       custom_issuer: certificate.issuer,
       custom_type: certificate.type,
     };
-    return certificateDetail(context, validateHostname(context, changeHostname(context, row, uploaded), input.found));
+    const changed = changeHostname(context, row, uploaded);
+    expireUpload(context, changed);
+    return certificateDetail(context, validateHostname(context, changed, input.found));
   },
 
   get: (input) => certificateDetail(input.context, hostnameOf(input)),
@@ -191,6 +193,7 @@ export const certificates: Rules<Group> = {
     const { context } = input;
     const row = hostnameOf(input);
     if (row.custom_status === null) throw missing();
+    context.timers.cancel(subjectOfHostname(row), "certificate.expire");
     const left = changeHostname(context, row, noCustom);
     const warning = "no certificate serves this hostname now; request an ACME certificate or upload another";
     return { ...certificateDetail(context, left), ...(left.acme_status === "active" ? {} : { warning }) };

@@ -18,6 +18,7 @@ export const timerKinds = [
   "snapshot.expire",
   "certificate.issue",
   "certificate.renew",
+  "certificate.expire",
   "certificate.limit",
   "certificate.own",
   "cluster.step",
@@ -34,7 +35,7 @@ export const timerKinds = [
 export type TimerKind = (typeof timerKinds)[number];
 
 /** These are due at a date; all others after a time, which is the same after the clock was set (F93). */
-const atDate: ReadonlySet<TimerKind> = new Set(["certificate.renew", "certificate.own"]);
+const atDate: ReadonlySet<TimerKind> = new Set(["certificate.renew", "certificate.expire", "certificate.own"]);
 
 interface Timer {
   /** Ascends with every timer that is set. */

@@ -4,12 +4,16 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { connect as connectTls } from "node:tls";
 import { expect, test } from "vitest";
+import { ManualClock } from "../../../service/index.ts";
 import { simulatedIssuer } from "../../../service/runtime/certificateIssuer.ts";
 import { setDns, type DnsRecords } from "../../../service/runtime/dns.ts";
 import { rootFile } from "../../../service/runtime/localAuthority.ts";
 import { isResolver, type Resolver } from "../../../service/runtime/resolver.ts";
-import { currentCertificate } from "../../support/certificates.ts";
+import type { RuntimeHost } from "../../../service/runtime/runtime.ts";
+import { SimulatedRuntime } from "../../../service/runtime/simulated.ts";
+import { currentCertificate, makeCertificate } from "../../support/certificates.ts";
 import { afterThisTest } from "../../support/leftovers.ts";
+import { withApp } from "../client.ts";
 import { folder } from "../command.ts";
 import { served, withReach } from "../reachable.ts";
 
@@ -124,6 +128,51 @@ test("an uploaded certificate that is replaced while the DNS does not answer is 
   // An answer without the record still ends it.
   answer = {};
   expect((await upload()).body.status).toBe("pending_ownership");
+});
+
+test("an engine hears that an uploaded certificate has expired, also one of an older store; earlier it did not", async () => {
+  const data = folder();
+  const heard = new Set<string>();
+  const start = async () => {
+    const clock = new ManualClock();
+    const runtime = (given: RuntimeHost) =>
+      Object.assign(new SimulatedRuntime(given), {
+        changed: (ids: ReadonlySet<string>) => ids.forEach((id) => heard.add(id)),
+      });
+    return { ...(await withApp({ data, clock, runtime })), clock };
+  };
+  const { call, close, clock, service } = await start();
+  const { store } = service.context;
+  const { id } = (await call("GET", "/apps/web")).body;
+  const upload = (hostname: string, until: number) =>
+    call("POST", `${at}/custom`, {
+      hostname,
+      ...makeCertificate({ hosts: [hostname], until: new Date(clock.now() + until) }),
+    });
+  await upload(host, 10 * day);
+  await upload("old.example.com", 20 * day);
+  await upload("gone.example.com", 15 * day);
+  await call("DELETE", `${pathOf("gone.example.com")}/custom`);
+  // A renewed one does not expire with the one before.
+  await upload("renewed.example.com", 12 * day);
+  await upload("renewed.example.com", 30 * day);
+  await expect.poll(() => heard).toContain(id);
+  const heardBy = async (days: number) => {
+    heard.clear();
+    clock.advance(days * day);
+    // What is heard of a later change is heard after it.
+    const { id: other } = (await call("POST", "/apps", { name: `after-${days}`, org_slug: "personal" })).body;
+    await expect.poll(() => heard).toContain(other);
+    return heard.has(id);
+  };
+  expect([await heardBy(9), await heardBy(2), await heardBy(8)]).toEqual([false, true, false]);
+  await store.write(() => store.run("DELETE FROM timers WHERE subject LIKE '%old.example.com'"));
+  await close();
+  const again = await start();
+  again.clock.advance(19 * day);
+  heard.clear();
+  again.clock.advance(2 * day);
+  await expect.poll(() => heard).toContain(id);
 });
 
 test("a certificate is renewed after two thirds of its time, and the next connection gets the new one", async () => {
