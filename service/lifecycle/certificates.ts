@@ -65,6 +65,23 @@ function problemsOf(context: Context, row: HostnameRow, findings: Findings): Pro
   return problems;
 }
 
+/** Problems of an uploaded certificate, and of the hostname itself. All others are of an issued one. */
+const ofUpload = ["OWNERSHIP_NOT_PROVEN", "CERTIFICATE_EXPIRED"];
+const ofHostname = ["DNS_UNREACHABLE", "HOSTNAME_TAKEN", "HOSTNAME_TAKEN_OVER"];
+
+/** The problems of a hostname that are left when one of its certificates is removed, as JSON. */
+export function problemsWithout({ issuer }: Context, row: HostnameRow, removed: "acme" | "custom"): string {
+  const { acme_status, custom_status, acme_requested, owned_at } = row;
+  if ((removed === "acme" ? custom_status : acme_status) === null) return "[]";
+  const needsOwnership = issuer.needsOwnership === true && acme_requested === 1 && owned_at === null;
+  const isLeft = ({ code }: Problem): boolean => {
+    if (ofHostname.includes(code)) return true;
+    if (removed === "acme") return ofUpload.includes(code);
+    return !ofUpload.includes(code) || (code === "OWNERSHIP_NOT_PROVEN" && needsOwnership);
+  };
+  return JSON.stringify((JSON.parse(row.problems) as Problem[]).filter(isLeft));
+}
+
 const isSimulated = ({ issuer }: Context): boolean => issuer.name === "simulated";
 
 /** Whether a certificate can be requested; a wildcard needs the DNS challenge. */

@@ -1,6 +1,6 @@
 // TLS certificates (docs/interface.md#certificates, docs/interface.md#certificate-checks).
 import type { contract } from "../../api/index.ts";
-import { expireUpload, validateHostname } from "../lifecycle/certificates.ts";
+import { expireUpload, problemsWithout, validateHostname } from "../lifecycle/certificates.ts";
 import { findingsOf } from "../lifecycle/hostnameDns.ts";
 import { keepLimits, keptLimits } from "../lifecycle/hostnameLimits.ts";
 import {
@@ -186,7 +186,10 @@ export const certificates: Rules<Group> = {
     const row = hostnameOf(input);
     if (row.acme_status === null) throw missing();
     context.timers.cancel(subjectOfHostname(row), "certificate.issue", "certificate.renew");
-    return certificateDetail(context, changeHostname(context, row, { ...noAcme, problems: "[]" }));
+    return certificateDetail(
+      context,
+      changeHostname(context, row, { ...noAcme, problems: problemsWithout(context, row, "acme") }),
+    );
   },
 
   deleteCustom(input) {
@@ -194,7 +197,7 @@ export const certificates: Rules<Group> = {
     const row = hostnameOf(input);
     if (row.custom_status === null) throw missing();
     context.timers.cancel(subjectOfHostname(row), "certificate.expire");
-    const left = changeHostname(context, row, noCustom);
+    const left = changeHostname(context, row, { ...noCustom, problems: problemsWithout(context, row, "custom") });
     const warning = "no certificate serves this hostname now; request an ACME certificate or upload another";
     return { ...certificateDetail(context, left), ...(left.acme_status === "active" ? {} : { warning }) };
   },

@@ -521,6 +521,22 @@ test("removing a hostname removes both kinds; it is 404 from then on, and can be
   expect((await acme(app, host)).status).toBe(201);
 });
 
+test("the problems of a certificate that is removed go with it, and those of the other one stay; earlier it was the reverse", async () => {
+  const app = await withStillClock();
+  const codes = ({ validation_errors }: { validation_errors: { code: string }[] }) =>
+    validation_errors.map(({ code }) => code);
+  dns(app, host, {});
+  await upload(app, host);
+  await acme(app, host);
+  expect(codes(await shown(app, host))).toEqual(["HOSTNAME_NOT_POINTED", "OWNERSHIP_NOT_PROVEN"]);
+  expect(codes((await app.call("DELETE", `${at}/${host}/acme`)).body)).toEqual(["OWNERSHIP_NOT_PROVEN"]);
+  await acme(app, host);
+  expect(codes((await app.call("DELETE", `${at}/${host}/custom`)).body)).toEqual(["HOSTNAME_NOT_POINTED"]);
+  expect(codes((await app.call("DELETE", `${at}/${host}/acme`)).body)).toEqual([]);
+  await upload(app, host);
+  expect(codes((await app.call("DELETE", `${at}/${host}/custom`)).body)).toEqual([]);
+});
+
 test("a certificate that was removed while it was being issued does not reappear", async () => {
   const app = await withStillClock();
   await acme(app, host);
