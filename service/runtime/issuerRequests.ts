@@ -16,7 +16,8 @@ export type Issue = (wanted: WantedCertificate, signal: AbortSignal) => Promise<
 
 // ASSUMED: four at once, so that a thousand new hostnames do not use up what an authority allows.
 const mostAtOnce = 4;
-// ASSUMED: three of them are for one organization at most, because an authority may look for minutes at names that lead elsewhere.
+// ASSUMED: an organization has at most three of the four certificates that are requested at once, because an authority may look for
+// minutes at names that lead elsewhere.
 const mostOfOwner = 3;
 
 /** The requests of an issuer. */
