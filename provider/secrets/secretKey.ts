@@ -92,8 +92,8 @@ export const secretKey = defineResource({
       send,
       pick: ([found]) => (found?.type === type ? found : undefined),
       conflictWith: () => new MachinesError("refused", isThere(app, name)),
-      // The interrupted run may have set another value. The key has not been used yet.
-      adopt: (found) => (value === undefined ? Promise.resolve(found) : send()),
+      // The interrupted run may have set another value, or one where now the service is to generate it. The key has not been used yet.
+      adopt: send,
       isUncertain: mayHaveWorked,
     });
     return toLive(app, created);

@@ -442,3 +442,64 @@ test("a secret key that others created much later is left alone, even if a note 
   rmSync(home, { recursive: true });
   await service.close();
 });
+
+describe("an object of an interrupted run whose program has changed since", () => {
+  let service: TestService;
+  let home: string;
+  beforeAll(async () => (service = await startService()));
+  afterAll(() => service.close());
+  beforeEach(() => (home = mkdtempSync(join(tmpdir(), "changed-"))));
+  afterEach(() => {
+    service.service.faults.clear();
+    rmSync(home, { recursive: true });
+  });
+
+  /** A run of its own; its create never ends if the process dies after a request. */
+  function run(type: string, dies?: RegExp) {
+    const resource = resourceOf(type);
+    const said: string[] = [];
+    let died = (): void => undefined;
+    const dead = new Promise<void>((resolve) => (died = resolve));
+    const intents = openJournal((message) => said.push(message), home);
+    const {
+      api,
+      run: ofRun,
+      clock,
+    } = jumpingClient(service, intents, {
+      dies({ method, url }, moment) {
+        if (moment !== "after" || dies?.test(`${method} ${url}`) !== true) return false;
+        died();
+        return true;
+      },
+    });
+    const caller = { api, run: ofRun, progress: () => undefined, warn: (message: string) => void said.push(message) };
+    const made = (written: Values): Promise<Found> => {
+      const declared = { ...written, [CONTEXT]: { owner: `owner-of-${type}`, name: "made" } };
+      const { inputs, problems } = checkInputs(resource, {}, declared, { randomHex: () => "0123456", run: ofRun });
+      expect(problems).toEqual([]);
+      return create(resource, inputs, caller);
+    };
+    return { made, dead, said, clock };
+  }
+
+  /** Creates it in a run that is killed after the request, and again in the next run. */
+  async function again(type: string, makes: RegExp, first: Values, next: Values) {
+    const killed = run(type, makes);
+    void killed.made(first);
+    await killed.dead;
+    const { made, said } = run(type);
+    return { ...(await made(next)), said };
+  }
+
+  test("a secret key whose value was left out since is generated, so that no one knows it", async () => {
+    const place = await makeApp(service, "changed-key");
+    const path = `/v1/apps/${place}/secretkeys/SIGN`;
+    const given = { app: place, name: "SIGN", type: "nacl_sign" };
+    const value = Buffer.alloc(32, 7).toString("base64");
+    const theirs = await send(service, "POST", path.replace("SIGN", "KNOWN"), { type: "nacl_sign", value });
+    const { state } = await again("SecretKey", /POST .*\/SIGN$/, { ...given, value }, given);
+    const live = await send(service, "GET", path);
+    expect(live["public_key"]).not.toBe(theirs["public_key"]);
+    expect(state["publicKey"]).toBe(live["public_key"]);
+  });
+});
