@@ -1,13 +1,13 @@
 // Creates an object exactly once where it cannot carry a tag. The interface has no idempotency key. After a lost answer or a
 // killed run, the new object is found by comparing the list with the list from before the request.
-import { randomBytes } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import { MachinesError } from "../client/errors.ts";
 import { retryUnlessApplied } from "./retryUnlessApplied.ts";
 import type { Call } from "./resource.ts";
 import type { Api } from "../client/api.ts";
 import type { Intent } from "./journal.ts";
 import { pollUntil, consistencyWindow } from "../client/poll.ts";
-import { equal } from "./values.ts";
+import { stable } from "./values.ts";
 
 /** An interrupted request created its object within this time of the request. It includes the difference of the clocks. */
 const createdWithin = 5 * 60_000;
@@ -104,7 +104,7 @@ async function create<Item, Created>(
   const { endpoint } = api.config;
   const at = api.clock.now();
   if (owner !== undefined)
-    await journal.write({ ...{ owner, op, endpoint, place, name, before, at }, ...fixedInputsOf(thing) });
+    await journal.write({ ...{ owner, op, endpoint, place, name, before, at }, ...fixedInputsOf(thing, op) });
   return retryUnlessApplied(api, {
     send: () => thing.send(),
     // If the service refuses duplicates, sending again is as good as waiting until the object is visible.
@@ -135,15 +135,14 @@ async function adoptInterrupted<Item, Created>(
   const wasThere = (item: Item) => next === undefined || (next.before ?? []).includes(thing.keyOf(item));
   const pick: typeof thing.pick = (fresh) => thing.pick(fresh.filter((item) => isOfThen(item) && wasThere(item)));
   const isNamed = interrupted.place === thing.place && interrupted.name === thing.name;
-  const { fixedInputs } = fixedInputsOf(thing);
-  // An older version did not note the inputs.
-  const isSame = isNamed && (interrupted.fixedInputs ?? fixedInputs) === fixedInputs;
+  const others = otherInputs(thing, interrupted);
+  const isSame = isNamed && others.length === 0;
   const until = at + consistencyWindow;
   if (isNamed && !isSame && thing.unique) {
     const { list, keyOf } = thing;
     const found = await findCreated(api, { list, keyOf, pick: (fresh) => fresh.find(isOfThen) }, before, until);
     // The entry stays: with the inputs of that run, the object is adopted.
-    if (found !== undefined) throw otherInputsError(thing, interrupted);
+    if (found !== undefined) throw otherInputsError(thing, others);
   }
   if (isSame) {
     const created = await findCreated(api, { ...thing, pick }, before, until);
@@ -160,19 +159,35 @@ async function adoptInterrupted<Item, Created>(
   return undefined;
 }
 
-const fixedInputsOf = ({ fixedInputs }: Pick<CreateSpec<unknown, unknown>, "fixedInputs">) =>
-  fixedInputs === undefined ? {} : { fixedInputs: JSON.stringify(fixedInputs) };
+/** The journal gets digests: an input may be secret. */
+const digestsOf = ({ fixedInputs = {} }: Pick<CreateSpec<unknown, unknown>, "fixedInputs">, op: string) =>
+  Object.fromEntries(
+    Object.entries(fixedInputs)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name, createHmac("sha256", op).update(stable(value)).digest("hex").slice(0, 32)]),
+  );
+
+const fixedInputsOf = (thing: Pick<CreateSpec<unknown, unknown>, "fixedInputs">, op: string) =>
+  thing.fixedInputs === undefined ? {} : { fixedInputs: JSON.stringify(digestsOf(thing, op)) };
+
+/** The inputs that nothing can change or show later, and of which the interrupted run had other values. */
+function otherInputs(
+  thing: Pick<CreateSpec<unknown, unknown>, "fixedInputs">,
+  { op, fixedInputs }: Intent,
+): readonly string[] {
+  // An older version did not note them.
+  if (fixedInputs === undefined) return [];
+  const had = JSON.parse(fixedInputs) as Readonly<Record<string, unknown>>;
+  const has = digestsOf(thing, op);
+  return Object.keys({ ...had, ...has }).filter((name) => had[name] !== has[name]);
+}
 
 /** The error if a name is taken by the object of an interrupted run, which cannot become the wanted one. */
-function otherInputsError(thing: Pick<CreateSpec<unknown, unknown>, "what" | "fixedInputs">, { fixedInputs }: Intent) {
-  const { fixedInputs: wanted = {} } = thing;
-  const had = JSON.parse(fixedInputs ?? "{}") as Readonly<Record<string, unknown>>;
-  const names = Object.keys({ ...had, ...wanted }).filter((name) => !equal(had[name], wanted[name]));
-  return new MachinesError(
+const otherInputsError = ({ what }: Pick<CreateSpec<unknown, unknown>, "what">, names: readonly string[]) =>
+  new MachinesError(
     "refused",
-    `${thing.what} was created by an interrupted run with other values of ${names.join(", ")}, which cannot be changed later. Restore them in the program and run up again; or delete it first, as npx pulumi-machines orphans --delete does.`,
+    `${what} was created by an interrupted run with other values of ${names.join(", ")}, which cannot be changed later. Restore them in the program and run up again; or delete it first, as npx pulumi-machines orphans --delete does.`,
   );
-}
 
 const candidatesMessage = (
   { place }: Pick<CreateSpec<unknown, unknown>, "place">,

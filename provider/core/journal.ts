@@ -30,7 +30,7 @@ export interface Intent {
   /** The place of the object: an App, or the kind of object and its parent. */
   readonly place: string;
   readonly name: string;
-  /** The inputs that nothing can change or show later, as JSON, if the kind has such inputs. */
+  /** Digests of the inputs that nothing can change or show later, as JSON, if the kind has such inputs. */
   readonly fixedInputs?: string;
   /** Keys of the objects that existed before, if the new object has no tag. */
   readonly before?: readonly string[];

@@ -87,6 +87,12 @@ export function equal(a: unknown, b: unknown): boolean {
   );
 }
 
+/** A value as text, whatever the order of its properties. */
+export const stable = (value: unknown): string =>
+  JSON.stringify(value, (_, inner: unknown) =>
+    isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
+  );
+
 /** Whether two values mean the same to the service. */
 export const same = (field: Field, a: unknown, b: unknown): boolean => equal(canonical(field, a), canonical(field, b));
 

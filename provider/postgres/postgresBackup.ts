@@ -75,8 +75,9 @@ export const postgresBackup = defineResource({
   dependsOn: { status: "any", sizeBytes: "any", finishedAt: "any", expired: "any" },
   minutes: { create: 60, update: 60 },
 
-  async create({ inputs: { cluster, type }, owner, ...call }) {
-    const created = await startBackup(call, owner, cluster, type);
+  async create({ inputs, owner, ...call }) {
+    const { cluster } = inputs;
+    const created = await startBackup(call, owner, inputs);
     return completed(call, cluster, created);
   },
 
@@ -106,8 +107,7 @@ const backupsOf = async (call: Call, cluster: string) =>
 async function startBackup(
   call: Call,
   owner: string | undefined,
-  cluster: string,
-  type: z.output<typeof postgresBackupType>,
+  { cluster, type, triggers: given }: z.output<typeof inputs>,
 ): Promise<Backup> {
   const { api } = call;
   const isIdle = (all: readonly Backup[]): boolean => all.every(({ status }) => status !== "running");
@@ -120,6 +120,8 @@ async function startBackup(
         place: `backups of cluster ${cluster}`,
         name: type,
         unique: false,
+        // A backup shows no triggers: one of another release may be older than its changes.
+        fixedInputs: { triggers: given },
         list: () => backupsOf(call, cluster),
         keyOf: ({ id }) => id,
         keysOf: ({ id }) => [id],

@@ -42,8 +42,13 @@ export async function snapshotIn(
   return identified(known).find((snapshot) => snapshot.id === id);
 }
 
-/** Starts a snapshot, after any unfinished one, and returns it. */
-export const takeSnapshot = (call: Call, owner: string | undefined, key: VolumeKey): Promise<Snapshot> =>
+/** Starts a snapshot, after any unfinished one, and returns it. One of an interrupted run is another if its triggers were others. */
+export const takeSnapshot = (
+  call: Call,
+  owner: string | undefined,
+  key: VolumeKey,
+  triggers?: Readonly<Record<string, string>>,
+): Promise<Snapshot> =>
   retryWhilePreconditionFails(call, `the snapshot of ${key.volumeId} that is being taken already`, () =>
     createExactlyOnce<Snapshot, Snapshot>(call, {
       what: `the snapshot of volume ${key.appName}/${key.volumeId}`,
@@ -51,6 +56,7 @@ export const takeSnapshot = (call: Call, owner: string | undefined, key: VolumeK
       place: `snapshots of volume ${key.appName}/${key.volumeId}`,
       name: "",
       unique: false,
+      fixedInputs: { triggers },
       list: () => list(call.api, key),
       keyOf: ({ id }) => id,
       keysOf: ({ id }) => [id],

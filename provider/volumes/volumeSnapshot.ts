@@ -70,9 +70,9 @@ export const volumeSnapshot = defineResource({
   replaceOn: ["app", "volume", "triggers"],
   dependsOn: { status: "any", size: "any", digest: "any" },
 
-  async create({ inputs: { app, volume }, owner, ...call }) {
+  async create({ inputs: { app, volume, triggers: given }, owner, ...call }) {
     const key = { appName: app, volumeId: volume };
-    const started = await takeSnapshot(call, owner, key);
+    const started = await takeSnapshot(call, owner, key, given);
     try {
       return toLive(key, await untilWritten(call, key, started));
     } catch (error) {

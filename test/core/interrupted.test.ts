@@ -1,6 +1,6 @@
 // A run is killed during a create, for every kind that is created by an unrepeatable request: the next create of the same
 // resource continues from what exists, and creates nothing twice (F18).
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -446,6 +446,7 @@ test("a secret key that others created much later is left alone, even if a note 
 describe("an object of an interrupted run whose program has changed since", () => {
   let service: TestService;
   let home: string;
+  let count = 0;
   beforeAll(async () => (service = await startService()));
   afterAll(() => service.close());
   beforeEach(() => (home = mkdtempSync(join(tmpdir(), "changed-"))));
@@ -501,5 +502,43 @@ describe("an object of an interrupted run whose program has changed since", () =
     const live = await send(service, "GET", path);
     expect(live["public_key"]).not.toBe(theirs["public_key"]);
     expect(state["publicKey"]).toBe(live["public_key"]);
+  });
+
+  const triggered = {
+    VolumeSnapshot: async () => {
+      const place = await makeApp(service, `changed-${++count}`);
+      const inputs = { app: place, volume: await makeVolume(service, place, "ams") };
+      return { inputs, makes: /^POST .*\/snapshots$/ };
+    },
+    PostgresBackup: async () => {
+      const inputs = { cluster: await makeCluster(service, `changed-${++count}`) };
+      return { inputs, makes: /^POST .*\/backups$/ };
+    },
+  };
+  test.each(Object.entries(triggered))(
+    "a %s of other triggers is reported, and another one is taken",
+    async (type, given) => {
+      const { inputs, makes } = await given();
+      const killed = run(type, makes);
+      void killed.made({ ...inputs, triggers: { release: "hush-1", by: "us" } });
+      await killed.dead;
+      const journals = join(home, "machines", "intents");
+      const noted = readdirSync(journals).map((name) => readFileSync(join(journals, name), "utf8"));
+      expect(noted.join("")).not.toContain("hush-1");
+      const next = run(type);
+      const { id } = await next.made({ ...inputs, triggers: { release: "hush-2", by: "us" } });
+      expect(next.said).toEqual([expect.stringMatching(/was creating .*, and these are new among/)]);
+      expect(next.said.join()).not.toContain(id.split("/").at(-1));
+    },
+  );
+  test.each(Object.entries(triggered))("a %s of the same triggers in another order is adopted", async (type, given) => {
+    const { inputs, makes } = await given();
+    const { said } = await again(
+      type,
+      makes,
+      { ...inputs, triggers: { release: "1", by: "us" } },
+      { ...inputs, triggers: { by: "us", release: "1" } },
+    );
+    expect(said).toEqual([expect.stringMatching(/is adopted/)]);
   });
 });

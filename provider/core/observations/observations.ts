@@ -1,13 +1,12 @@
 // What a preview saw of the objects that it changes, and whether an update still finds the same (docs/plans.md). Nothing here runs
 // unless a variable names the file.
 import { createHmac } from "node:crypto";
-import { isObject } from "../../../api/schema.ts";
 import { MachinesError } from "../../client/errors.ts";
 import { orUndefined } from "../../client/existence.ts";
 import { readOneByOne } from "../../client/listCache.ts";
 import { contextOf, type Call, type Resource, type Values } from "../resource.ts";
 import { forHandler, toSend } from "../state.ts";
-import { canonical, withoutUndefined } from "../values.ts";
+import { canonical, stable, withoutUndefined } from "../values.ts";
 import { callOf, placeOf, type Caller } from "../verbs/caller.ts";
 import type { Facts } from "./planFile.ts";
 
@@ -38,12 +37,6 @@ const digests =
     if (stack === undefined) return null;
     return createHmac("sha256", stack).update(stable(value)).digest("hex").slice(0, 32);
   };
-
-/** A value as text, whatever the order of its properties. */
-const stable = (value: unknown): string =>
-  JSON.stringify(value, (_, inner: unknown) =>
-    isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
-  );
 
 /** The facts in a state, or in what a read has found. Only outputs that cannot be secret are in clear text. */
 function factsIn(resource: Resource, values: Values, digest: (value: unknown) => string | null): Facts {
