@@ -86,7 +86,8 @@ export const app = defineResource({
       place: `Apps of organization ${orgSlug}`,
       name: appName,
       unique: true,
-      fixedInputs: { network },
+      // ASSUMED: "default" is the name of the network of an App that names none.
+      fixedInputs: { network: network === "default" ? undefined : network },
       list: () => visible(api, appName),
       keyOf: (found) => found.name,
       send: async () => {

@@ -1,7 +1,8 @@
 // Managed Postgres clusters (docs/interface.md#managed-postgres, docs/interface.md#cluster-states).
 import { z } from "zod";
+import { camelKey } from "../../api/case.ts";
 import { clusterName, regionCode } from "../../api/names.ts";
-import { postgresPlan, postgresVersion } from "../../api/postgres.ts";
+import { createPostgresCluster, postgresPlan, postgresVersion } from "../../api/postgres.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { Pending, poll } from "../client/poll.ts";
@@ -10,7 +11,8 @@ import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { MachinesError } from "../client/errors.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { pathId } from "../core/ids.ts";
-import { behaviour, computed, defineResource, type Call, type Problem } from "../core/resource.ts";
+import { canonical, equal } from "../core/values.ts";
+import { behaviour, computed, defineResource, fieldsOf, type Call, type Problem } from "../core/resource.ts";
 import { directUri, credentialsIfReported, firstDatabase, poolerUri, type Credentials } from "./credentials.ts";
 import { regionProblem } from "../shared/region.ts";
 import { organizationProblem } from "../core/organization.ts";
@@ -226,8 +228,8 @@ const knownCredentials = (state: { username?: string | undefined; password?: str
 /** Creates the cluster exactly once: its name is unique in the organization, so that a lost answer can be looked up. */
 async function begin(call: Call, owner: string | undefined, wanted: Inputs): Promise<Cluster> {
   const { api } = call;
-  const { name, organization, deletionProtection: _, ...fixedInputs } = wanted;
-  const { restore, fork } = fixedInputs;
+  const { name, organization, deletionProtection: _, ...settings } = wanted;
+  const { restore, fork } = settings;
   const from = (restore ?? fork)?.cluster;
   const copiedFrom = from === undefined ? undefined : await untilReady(call, from);
   const orgSlug = organization ?? copiedFrom?.organization?.slug ?? api.config.organization;
@@ -237,7 +239,7 @@ async function begin(call: Call, owner: string | undefined, wanted: Inputs): Pro
     place: `clusters of organization ${orgSlug}`,
     name: name ?? "",
     unique: true,
-    fixedInputs,
+    fixedInputs: whateverTheirForm(settings),
     list: async () => (await api.postgres.list({ orgSlug })).data.filter((cluster) => cluster.name === name),
     keyOf: (cluster) => cluster.id,
     createdAt: ({ createdAt }) => createdAt,
@@ -245,6 +247,22 @@ async function begin(call: Call, owner: string | undefined, wanted: Inputs): Pro
     pick: (fresh) => fresh.find((cluster) => !isLeaving(cluster.status) && isAsWanted(cluster, wanted)),
   });
 }
+
+const fields = fieldsOf(inputs);
+/** What the service chooses for an input that is left out, by the input's name. */
+const standards: Readonly<Record<string, unknown>> = Object.fromEntries(
+  Object.entries(fieldsOf(createPostgresCluster)).map(([name, { meta }]) => [camelKey(name), meta.wireDefault]),
+);
+
+/** Settings in one form, however they are spelled and whether a default is written or left out. */
+const whateverTheirForm = (settings: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(settings).map(([name, given]) => {
+      const field = fields[name];
+      const value = field ? canonical(field, given) : given;
+      return [name, equal(value, standards[name]) ? undefined : value];
+    }),
+  );
 
 /** Whether a cluster matches the wanted one, as far as its list entry shows. */
 const isAsWanted = (live: Cluster, wanted: Inputs): boolean =>

@@ -541,4 +541,26 @@ describe("an object of an interrupted run whose program has changed since", () =
     );
     expect(said).toEqual([expect.stringMatching(/is adopted/)]);
   });
+
+  const region = "fra";
+  test.each([
+    ["spelled", { plan: "basic" }, { plan: "Basic" }],
+    ["with defaults", {}, { diskSizeGb: 10, pgMajorVersion: "16", poolMode: "session", postgisEnabled: false }],
+    ["without defaults", { diskSizeGb: 10, poolMode: "session" }, {}],
+  ])("a cluster is adopted if the same inputs are written otherwise: %s", async (_, first, next) => {
+    const given = { name: `written-${++count}`, region, plan: "basic", deletionProtection: false };
+    const { said } = await again(
+      "PostgresCluster",
+      /^POST .*\/postgres$/,
+      { ...given, ...first },
+      { ...given, ...next },
+    );
+    expect(said).toEqual([expect.stringMatching(/is adopted/)]);
+  });
+
+  test("an App is adopted if its default network is named now", async () => {
+    const name = `written-${++count}`;
+    const { said } = await again("App", /^POST .*\/apps$/, { name }, { name, network: "default" });
+    expect(said).toEqual([expect.stringMatching(/is adopted/)]);
+  });
 });
