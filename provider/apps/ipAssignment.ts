@@ -155,6 +155,8 @@ function assign(call: Call, owner: string | undefined, wanted: Inputs): Promise<
     place: placeOf(appName),
     name: wanted.type,
     unique: false,
+    // What an address shows does not say whether its network was named, or whose it is.
+    fixedInputs: { network: wanted.network, organization: orgSlug },
     list: () => askIps(api, appName),
     keyOf: ({ ip }) => ip,
     keysOf: (assigned) => assigned.map(({ ip }) => ip),

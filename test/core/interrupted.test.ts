@@ -563,4 +563,19 @@ describe("an object of an interrupted run whose program has changed since", () =
     const { said } = await again("App", /^POST .*\/apps$/, { name }, { name, network: "default" });
     expect(said).toEqual([expect.stringMatching(/is adopted/)]);
   });
+
+  test("an address on a network that was left out since is reported, and another one is assigned", async () => {
+    const place = await makeApp(service, `changed-${++count}`);
+    await send(service, "POST", "/v1/apps", { name: `${place}-far`, org_slug: "personal", network: "far" });
+    const given = { app: place, type: "private_v6" };
+    const { id, state, said } = await again(
+      "IpAssignment",
+      /^POST .*\/ip_assignments$/,
+      { ...given, network: "far" },
+      given,
+    );
+    expect(state["network"]).not.toBe("far");
+    expect(said).toEqual([expect.stringMatching(/was creating private_v6, and these are new among/)]);
+    expect(said.join()).not.toContain(id.split("/").at(-1));
+  });
 });
