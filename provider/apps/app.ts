@@ -122,10 +122,10 @@ export const app = defineResource({
   },
 
   // Every input but the behaviour ones replaces: there is nothing to send.
-  async update({ id, old, api }) {
+  async update({ id, old, unfinished, api }) {
     const live = toLive(await api.apps.get({ appName: id.name }), old.organization);
-    // A preview has promised the previous addresses; a refresh finds others.
-    return { ...live, httpUrl: old.httpUrl, httpsUrl: old.httpsUrl };
+    // A preview has promised the previous addresses; a refresh finds others. A create that did not end has learnt none.
+    return unfinished ? live : { ...live, httpUrl: old.httpUrl, httpsUrl: old.httpsUrl };
   },
 
   async delete({ id, state, api, run, progress }) {

@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bind } from "../support/binding.ts";
+import { httpTransport, type Outcome, type Sent } from "../../provider/client/transport.ts";
+import { update } from "../../provider/core/verbs/index.ts";
+import { CONTEXT, type Values } from "../../provider/core/resource.ts";
+import { resources } from "../../provider/registry.ts";
+import { jumpingClient } from "../support/jumpingClient.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { lifecycle } from "../support/lifecycle.ts";
 import { startService, type TestService } from "../support/startService.ts";
@@ -35,6 +40,26 @@ describe("App", () => {
     expect(await app.read(id, state)).toBeDefined();
     await app.delete(id, { ...state, forceDestroy: true });
     expect(await app.read(id, state)).toBeUndefined();
+  });
+
+  test("an update that finishes a create learns the addresses", async () => {
+    const resource = resources["App"];
+    if (!resource) throw new Error("no App");
+    await makeApp(service, "halfway");
+    const transport = httpTransport({});
+    const withUrls = async (request: Sent): Promise<Outcome> => {
+      const outcome = await transport(request);
+      if (outcome.kind !== "answer" || !request.url.endsWith("/apps/halfway")) return outcome;
+      const urls = { http_url: "http://halfway.example.com", https_url: "https://halfway.example.com" };
+      return { ...outcome, text: JSON.stringify({ ...(JSON.parse(outcome.text) as object), ...urls }) };
+    };
+    const close = () => transport.close();
+    const { api, run } = jumpingClient(service, undefined, { transport: Object.assign(withUrls, { close }) });
+    const caller = { api, run, progress: () => undefined, warn: () => undefined };
+    const finish = (state: Values) => update(resource, "halfway", state, { name: "halfway" }, caller);
+    const made = { name: "halfway", [CONTEXT]: { unfinished: true } };
+    const urls = { httpUrl: "http://halfway.example.com", httpsUrl: "https://halfway.example.com" };
+    expect(await finish(made)).toMatchObject(urls);
   });
 
   test("the error says that a name is taken", async () => {
