@@ -126,10 +126,13 @@ async function adoptInterrupted<Item, Created>(
   thing: CreateSpec<Item, Created>,
   interrupted: Intent,
 ): Promise<Created | undefined> {
-  const { before = [], at = 0 } = interrupted;
+  const { before = [], at = 0, again = [] } = interrupted;
   const now = api.clock.now();
-  const isOfThen = (item: Item) =>
-    thing.createdAt ? Math.abs(Date.parse(thing.createdAt(item) ?? "") - at) < createdWithin : now - at < adoptableFor;
+  const isOfThen = (item: Item) => {
+    if (!thing.createdAt) return now - at < adoptableFor;
+    const created = Date.parse(thing.createdAt(item) ?? "");
+    return [at, ...again].some((time) => Math.abs(created - time) < createdWithin);
+  };
   // If creates run one after the other, the next interrupted create had listed this one's object already.
   const next = thing.unique ? undefined : run.journal.openIn(thing.place).find((one) => (one.at ?? 0) > at);
   const wasThere = (item: Item) => next === undefined || (next.before ?? []).includes(thing.keyOf(item));
@@ -148,7 +151,11 @@ async function adoptInterrupted<Item, Created>(
     const created = await findCreated(api, { ...thing, pick }, before, until);
     if (created !== undefined) {
       warn(`${thing.what} was created by an interrupted run; it is adopted`);
-      return thing.adopt ? thing.adopt(created) : created;
+      if (!thing.adopt) return created;
+      // The service may show the time of this request as that of the object. If its answer is lost, the next run needs that time too.
+      const op = randomBytes(16).toString("hex");
+      await run.journal.write({ ...interrupted, ...fixedInputsOf(thing, op), op, again: [...again, now] });
+      return thing.adopt(created);
     }
   }
   // If names are unique, the list shows only the object of the wanted name.

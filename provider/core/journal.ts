@@ -36,6 +36,8 @@ export interface Intent {
   readonly before?: readonly string[];
   /** Time of the request, in milliseconds since 1970. */
   readonly at?: number;
+  /** Times of later requests that write the object of this create again, in milliseconds since 1970, oldest first. */
+  readonly again?: readonly number[];
   /** The backend of the state, as the journal knows it: stacks of two backends may have the same owners. */
   readonly backend?: string;
 }

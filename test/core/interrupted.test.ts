@@ -1,6 +1,6 @@
 // A run is killed during a create, for every kind that is created by an unrepeatable request: the next create of the same
 // resource continues from what exists, and creates nothing twice (F18).
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -11,6 +11,7 @@ import { CONTEXT, type Resource, type Values } from "../../provider/core/resourc
 import { resources } from "../../provider/registry.ts";
 import { begin as beginVolume } from "../../provider/volumes/steps.ts";
 import { makeApp, makeCluster, makeVolume, once, send } from "../support/around.ts";
+import { httpTransport, type Outcome, type Sent, type Transport } from "../../provider/client/transport.ts";
 import { currentCertificate } from "../support/certificates.ts";
 import { jumpingClient } from "../support/jumpingClient.ts";
 import { startService, type TestService } from "../support/startService.ts";
@@ -456,17 +457,14 @@ describe("an object of an interrupted run whose program has changed since", () =
   });
 
   /** A run of its own; its create never ends if the process dies after a request. */
-  function run(type: string, dies?: RegExp) {
+  function run(type: string, dies?: RegExp, transport?: Transport) {
     const resource = resourceOf(type);
     const said: string[] = [];
     let died = (): void => undefined;
     const dead = new Promise<void>((resolve) => (died = resolve));
     const intents = openJournal((message) => said.push(message), home);
-    const {
-      api,
-      run: ofRun,
-      clock,
-    } = jumpingClient(service, intents, {
+    const { api, run: ofRun } = jumpingClient(service, intents, {
+      ...(transport && { transport }),
       dies({ method, url }, moment) {
         if (moment !== "after" || dies?.test(`${method} ${url}`) !== true) return false;
         died();
@@ -480,7 +478,7 @@ describe("an object of an interrupted run whose program has changed since", () =
       expect(problems).toEqual([]);
       return create(resource, inputs, caller);
     };
-    return { made, dead, said, clock };
+    return { made, dead, said };
   }
 
   /** Creates it in a run that is killed after the request, and again in the next run. */
@@ -577,5 +575,65 @@ describe("an object of an interrupted run whose program has changed since", () =
     expect(state["network"]).not.toBe("far");
     expect(said).toEqual([expect.stringMatching(/was creating private_v6, and these are new among/)]);
     expect(said.join()).not.toContain(id.split("/").at(-1));
+  });
+
+  const file = ({ fullchain, private_key: privateKey }: ReturnType<typeof currentCertificate>) => ({
+    fullchain,
+    privateKey,
+  });
+  const overwritten = {
+    SecretKey: [/\/secretkeys\/SIGN/, "secretKeys.generate", { name: "SIGN", type: "nacl_sign" }],
+    CustomCertificate: [
+      /\/certificates/,
+      "certificates.createCustom",
+      { hostname: "late.example.com", ...file(currentCertificate({ hosts: ["late.example.com"] })) },
+    ],
+  } as const;
+  test.each(Object.entries(overwritten))(
+    "a %s that is adopted late is adopted again if the answer to that is lost",
+    async (type, [path, operation, given]) => {
+      const inputs = { app: await makeApp(service, `late-${++count}`), ...given };
+      const makes = new RegExp(`^POST .*${path.source}`);
+      // As if the killed run were ten minutes ago: in its entry, and in what the service shows of that time.
+      const killed = run(type, makes);
+      void killed.made(inputs);
+      await killed.dead;
+      const aged = (text: string): string =>
+        text.replaceAll(/(?<=_at":")[^"]+/g, (time) => new Date(Date.parse(time) - 600_000).toISOString());
+      const journals = join(home, "machines", "intents");
+      for (const name of readdirSync(journals)) {
+        const lines = readFileSync(join(journals, name), "utf8");
+        writeFileSync(
+          join(journals, name),
+          lines.replaceAll(/(?<="at":)\d+/g, (at) => String(Number(at) - 600_000)),
+        );
+      }
+      const direct = httpTransport({});
+      const old = async (request: Sent): Promise<Outcome> => {
+        const outcome = await direct(request);
+        return outcome.kind === "answer" ? { ...outcome, text: aged(outcome.text) } : outcome;
+      };
+      service.fail({ operation, when: "after", status: 503, times: 20 });
+      const late = run(type, undefined, Object.assign(old, { close: () => direct.close() }));
+      await expect(late.made(inputs)).rejects.toThrow(operation);
+      expect(late.said).toEqual([expect.stringMatching(/is adopted/)]);
+      service.service.faults.clear();
+      const { made, said } = run(type);
+      await made(inputs);
+      expect(said).toEqual([expect.stringMatching(/is adopted/)]);
+    },
+  );
+
+  test("an object that is adopted late is adopted again if the run is killed before it writes it again", async () => {
+    const inputs = { app: await makeApp(service, `late-${++count}`), name: "SIGN", type: "nacl_sign" };
+    const killed = run("SecretKey", /^POST .*\/SIGN\/generate$/);
+    void killed.made(inputs);
+    await killed.dead;
+    service.fail({ operation: "secretKeys.generate", when: "before", status: 503, times: 20 });
+    await expect(run("SecretKey").made(inputs)).rejects.toThrow("secretKeys.generate");
+    service.service.faults.clear();
+    const { made, said } = run("SecretKey");
+    await made(inputs);
+    expect(said).toEqual([expect.stringMatching(/is adopted/)]);
   });
 });
