@@ -7,6 +7,7 @@ import type { Intent } from "../core/journal.ts";
 import { withLease } from "../client/lease.ts";
 import { consistencyWindow, Pending, pollUntil, retryWhile } from "../client/poll.ts";
 import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
+import { latestExit } from "../client/events.ts";
 import { isDestroyed, type Machine, type MachineKey } from "../client/machine.ts";
 import { waitForMachine } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
@@ -131,9 +132,13 @@ const withRegions = (error: unknown, regions: readonly (string | undefined)[]): 
     : error;
 
 const tagged = async (api: Api, appName: string, op: string): Promise<Machine[]> =>
-  (await api.machines.list({ appName }).catch(noneWithoutApp)).filter(
-    ({ config, state }) => config?.metadata?.[opTag] === op && state !== "destroyed",
+  (await api.machines.list({ appName, includeDeleted: true }).catch(noneWithoutApp)).filter(
+    (machine) => machine.config?.metadata?.[opTag] === op && (machine.state !== "destroyed" || hasLeft(machine)),
   );
+
+/** Whether a job has ended and destroyed itself: it must not run twice. One that was destroyed on request does not count. */
+const hasLeft = (machine: Machine): boolean =>
+  machine.state === "destroyed" && machine.config?.autoDestroy === true && latestExit(machine)?.requested === false;
 
 /** Whether a Machine was created for an owner. */
 export const isOwnedBy = ({ config }: Machine, owner: string | undefined): boolean =>
@@ -154,7 +159,7 @@ function theOneWith(call: Call, appName: string, op: string, begun: number): Pro
     const [first, ...rest] = (await tagged(api, appName, op)).sort((a, b) =>
       (a.createdAt ?? "") < (b.createdAt ?? "") ? -1 : 1,
     );
-    for (const extra of rest) {
+    for (const extra of rest.filter(({ state }) => state !== "destroyed")) {
       warn(`a repeated request created a second Machine, ${extra.id}; it is destroyed`);
       await discard(call, { appName, machineId: extra.id });
     }
@@ -177,6 +182,7 @@ function isMadeSo(
   { skipLaunch = false, skipServiceRegistration = false }: Body,
   { config, state: wanted }: CreateArgs,
 ): boolean {
+  if (state === "destroyed") return !skipLaunch && wanted !== "suspended";
   const rests = ["created", "stopped", "suspended"].includes(state);
   return (
     cordoned === skipServiceRegistration &&
@@ -186,7 +192,7 @@ function isMadeSo(
 
 /**
  * The Machine of an interrupted create; the engine cannot have its id. It is adopted if it matches the wanted one, and
- * destroyed otherwise.
+ * destroyed otherwise. A job that has destroyed itself is adopted too, so that it does not run twice.
  */
 async function takeUp(
   call: Call,
@@ -215,11 +221,15 @@ async function takeUp(
     warn(`Machine ${found.id} was created by an interrupted run; it is adopted`);
     return found;
   }
-  warn(
-    `Machine ${interrupted.place}/${found.id} was created by an interrupted run and differs from what is wanted now; it is destroyed`,
-  );
-  const key = { appName: interrupted.place, machineId: found.id };
-  await discard(call, key);
+  const name = `Machine ${interrupted.place}/${found.id}`;
+  if (found.state === "destroyed")
+    warn(
+      `${name} was created by an interrupted run and has ended; what is wanted now differs, so another one is created`,
+    );
+  else {
+    warn(`${name} was created by an interrupted run and differs from what is wanted now; it is destroyed`);
+    await discard(call, { appName: interrupted.place, machineId: found.id });
+  }
   run.journal.settle(interrupted.owner);
   return undefined;
 }

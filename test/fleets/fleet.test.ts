@@ -331,6 +331,23 @@ describe("the release command of a fleet", () => {
     expect(await shown()).toEqual([]);
   });
 
+  test("the release command of a fleet runs once if the answer to its create is lost", async () => {
+    const made = await fleet.create(await checked("1"));
+    const before = creates();
+    service.fail({ operation: "machines.create", when: "after", status: 503 });
+    // Nothing shows the Machine until it has ended and destroyed itself.
+    service.fail({
+      operation: "machines.list",
+      times: "always",
+      rewrite: (body) => (body as Live[]).filter(({ name, state }) => name !== "web-release" || state === "destroyed"),
+    });
+    const state = await fleet.update(made.id, made.state, await checked("2"));
+    service.service.faults.clear();
+    expect(creates()).toBe(before + 1);
+    expect(await shown()).toEqual([`web-ams-1 ${two}`, `web-ams-2 ${two}`]);
+    await fleet.delete(made.id, state);
+  });
+
   test("the release command of a fleet that fails after a while changes no Machine", async () => {
     const made = await fleet.create(await checked("1"));
     // The Machine has started long before.

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { httpTransport, type Sent, type Transport } from "../../provider/client/transport.ts";
 import { openJournal, type Journal } from "../../provider/core/journal.ts";
 import { createOnce } from "../../provider/machines/create.ts";
 import { removeQuotas, setQuotas } from "../../service/store/quotas.ts";
@@ -11,7 +12,15 @@ import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { jumpingClient } from "../support/jumpingClient.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
-const written = { image: "registry.example.com/a:1", env: { A: "1" } };
+interface Written {
+  readonly image: string;
+  readonly env: Record<string, string>;
+  readonly autoDestroy?: boolean;
+}
+
+const written: Written = { image: "registry.example.com/a:1", env: { A: "1" } };
+/** A job that ends, and then destroys itself. */
+const job = (code = 0): Written => ({ ...written, autoDestroy: true, env: { MACHINES_SIMULATE: `exit:${code}` } });
 
 describe("creating a Machine exactly once", () => {
   let service: TestService;
@@ -38,20 +47,27 @@ describe("creating a Machine exactly once", () => {
     options: {
       intents?: Journal;
       owner?: string;
-      config?: typeof written;
+      config?: Written;
       name?: string;
       region?: string;
       fallbackRegions?: readonly string[];
+      transport?: Transport;
     } = {},
   ) => {
     const { intents = restarted(), owner = "owner1", config = written, name, region, fallbackRegions } = options;
-    const client = jumpingClient(service, intents);
+    const client = jumpingClient(service, intents, options.transport && { transport: options.transport });
     const say = (message: string) => void said.push(message);
     const call = { api: client.api, run: client.run, progress: say, warn: say };
     return { ...client, made: createOnce(call, owner, app, { config, name, region }, { config, fallbackRegions }) };
   };
   const machines = () =>
-    send<{ id: string; state: string; config: typeof written }[]>(service, "GET", `/v1/apps/${app}/machines`);
+    send<{ id: string; state: string; config: Written }[]>(service, "GET", `/v1/apps/${app}/machines`);
+  /** The states of all Machines, those included that are destroyed. */
+  const states = async () =>
+    (await send<{ state: string }[]>(service, "GET", `/v1/apps/${app}/machines?include_deleted=true`)).map(
+      ({ state }) => state,
+    );
+  const untilGone = () => expect.poll(states).toContain("destroyed");
 
   test.each([503, "reset"] as const)(
     "an answer lost after it was applied (%s): the created Machine is found (F01, F03)",
@@ -61,6 +77,23 @@ describe("creating a Machine exactly once", () => {
       const { id } = await made;
       expect((await machines()).map((machine) => machine.id)).toEqual([id]);
       expect(sent.filter((one) => one.startsWith("machines.create"))).toHaveLength(1);
+    },
+  );
+
+  test.each([0, 3])(
+    "a job that ended with code %i before its lost answer was looked for runs once (F01)",
+    async (code) => {
+      service.fail({ operation: "machines.create", when: "after", status: 503 });
+      const direct = httpTransport();
+      const slow = async (request: Sent) => {
+        const outcome = await direct(request);
+        if (request.method === "POST" && request.url.endsWith("/machines")) await untilGone();
+        return outcome;
+      };
+      const transport = Object.assign(slow, { close: () => direct.close() });
+      const { made } = await create({ config: job(code), transport });
+      expect((await made).state).toBe("destroyed");
+      expect(await states()).toEqual(["destroyed"]);
     },
   );
 
@@ -161,6 +194,33 @@ describe("creating a Machine exactly once", () => {
     expect(said.join()).toMatch(/differs from what is wanted now; it is destroyed/);
   });
 
+  test("a job of a killed run that has destroyed itself is adopted, and does not run twice (F18)", async () => {
+    const { id } = await (await create({ config: job() })).made;
+    await untilGone();
+    expect((await (await create({ config: job() })).made).id).toBe(id);
+    expect(await states()).toEqual(["destroyed"]);
+    expect(said.join()).toMatch(/was created by an interrupted run; it is adopted/);
+  });
+
+  test("a job of a killed run that has destroyed itself is reported if another one is wanted now", async () => {
+    const { id } = await (await create({ config: job() })).made;
+    await untilGone();
+    const other = { ...job(), image: "registry.example.com/a:2" };
+    expect((await (await create({ config: other })).made).id).not.toBe(id);
+    expect(said).toEqual([
+      expect.stringMatching(/and has ended; what is wanted now differs, so another one is created/),
+    ]);
+  });
+
+  test("a job of a killed run that someone destroyed while it ran has not run, so it is created again", async () => {
+    const runs = { ...job(), env: {} };
+    const { id } = await (await create({ config: runs })).made;
+    await expect.poll(states).toEqual(["started"]);
+    await send(service, "DELETE", `/v1/apps/${app}/machines/${id}?force=true`);
+    await untilGone();
+    expect((await (await create({ config: runs })).made).id).not.toBe(id);
+  });
+
   test("before that it waits for a client that holds the Machine's lease", async () => {
     const { id } = await (await create()).made;
     await send(service, "POST", `/v1/apps/${app}/machines/${id}/lease`, { ttl: 1 });
@@ -171,9 +231,8 @@ describe("creating a Machine exactly once", () => {
   });
 
   test("a Machine of a killed run with different metadata is destroyed", async () => {
-    const { id } = await (await create({ config: { ...written, metadata: { ours: "1" } } as typeof written })).made;
-    const second = (await (await create({ config: { ...written, metadata: { ours: "2" } } as typeof written })).made)
-      .id;
+    const { id } = await (await create({ config: { ...written, metadata: { ours: "1" } } as Written })).made;
+    const second = (await (await create({ config: { ...written, metadata: { ours: "2" } } as Written })).made).id;
     expect(second).not.toBe(id);
     expect((await machines()).map((machine) => machine.id)).toEqual([second]);
   });

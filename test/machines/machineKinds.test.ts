@@ -154,6 +154,25 @@ describe.each(bindings)("kinds of Machine, $name binding", ({ start }) => {
     }
   });
 
+  test("one whose create got no answer, and that destroyed itself before it was found, is complete and runs once", async () => {
+    const name = "once";
+    const all = () =>
+      send<{ name: string; state: string }[]>(service, "GET", "/v1/apps/app/machines?include_deleted=true");
+    service.fail({ operation: "machines.create", when: "after", status: 503 });
+    // Nothing shows it until it has ended.
+    service.fail({
+      operation: "machines.list",
+      times: "always",
+      rewrite: (body) =>
+        (body as { name: string; state: string }[]).filter((one) => one.name !== name || one.state === "destroyed"),
+    });
+    const config = { image, autoDestroy: true, env: { MACHINES_SIMULATE: "exit:0" } };
+    const { state } = await machine.create(await checked({ name, config }));
+    service.service.faults.clear();
+    expect(state["state"]).toBe("destroyed");
+    expect((await all()).filter((one) => one.name === name)).toHaveLength(1);
+  });
+
   test("a change of one that destroyed itself is recorded; with recreate it is created again", async () => {
     const config = { image, autoDestroy: true, env: { MACHINES_SIMULATE: "exit:0" } };
     const inputs = await checked({ config });
