@@ -5,12 +5,12 @@ import { isDestroyed, versionOf, type Machine, type MachineKey } from "../client
 import { waitForMachine } from "../client/wait.ts";
 import { createOnce, discard } from "../machines/create.ts";
 import { sameVersion, toService } from "../machines/settings.ts";
-import { fleetMachines, keyOf, ownConfig, releaseConfig, type Rollout } from "./members.ts";
+import { fleetMachines, keyOf, ownConfig, releaseConfig, secretsTag, type Rollout } from "./members.ts";
 import { regionsOf } from "./placement.ts";
 
 /**
  * Runs the release command in a Machine of its own, which destroys itself. That of an interrupted run is waited for if it still
- * runs; one that was left after a failure is replaced.
+ * runs; one that was left after a failure, or that has other secrets, is replaced.
  */
 export async function runRelease(rollout: Rollout, name: string): Promise<void> {
   const { call, fleet, template, wanted } = rollout;
@@ -23,6 +23,7 @@ export async function runRelease(rollout: Rollout, name: string): Promise<void> 
   const isUsable =
     existing !== undefined &&
     sameVersion(ownConfig(existing, config, undefined), config) &&
+    existing.config?.metadata?.[secretsTag] === config.metadata?.[secretsTag] &&
     existing.state !== "failed" &&
     !hasCrashed(existing);
   if (existing && !isUsable) await discard(call, keyOf(rollout, existing));

@@ -2,7 +2,7 @@
 // order after a rollout, because they stand by for the members that it leaves.
 import { createOnce, discard } from "../machines/create.ts";
 import { untilIn } from "../machines/ready.ts";
-import { differingFields, sameVersion, toService, type Config } from "../machines/settings.ts";
+import { differingFields, sameMetadata, sameVersion, toService, type Config } from "../machines/settings.ts";
 import { versionOf, type Machine } from "../client/machine.ts";
 import type { FleetInputs, Template } from "./inputs.ts";
 import { configOf, isLost, keyOf, ownConfig, regionOf, standbysOf, type FleetKey, type Rollout } from "./members.ts";
@@ -26,6 +26,8 @@ interface Situation {
   readonly machines: readonly Machine[];
   /** Ids of the members to stand by for. */
   readonly members: readonly string[];
+  /** The configuration of the last update, whose metadata is the fleet's too. */
+  readonly before?: Config | undefined;
 }
 
 /** The configuration of a standby. */
@@ -62,9 +64,11 @@ export function planStandbys(situation: Situation): StandbyStep[] {
 /** What differs between a standby and the wanted one. */
 function differenceOf(situation: Situation, machine: Machine): string | undefined {
   const config = standbyConfig(situation, regionOf(machine));
-  const live = ownConfig(machine, config, undefined);
+  const live = ownConfig(machine, config, situation.before);
   const fields = differingFields(live, config);
   if (fields.length > 0 || !sameVersion(live, config)) return `config.${fields.join(", config.")} differs`;
+  // A tag has the version of its secrets.
+  if (!sameMetadata(live, config)) return "config.metadata differs";
   return ["created", "stopped"].includes(machine.state) ? undefined : `is ${machine.state}`;
 }
 
@@ -78,8 +82,8 @@ export async function keepStandbys(
   machines: readonly Machine[],
   members: readonly string[],
 ): Promise<boolean> {
-  const { call, fleet, template, wanted } = rollout;
-  const situation = { wanted, fleet, template, machines, members };
+  const { call, fleet, template, wanted, before } = rollout;
+  const situation = { wanted, fleet, template, machines, members, before };
   const steps = planStandbys(situation);
   for (const step of steps) {
     call.progress(describeStandby(step));

@@ -177,7 +177,11 @@ describe("the standbys of a fleet", () => {
   interface Standby extends Live {
     readonly instance_id: string;
     readonly region: string;
-    readonly config: { readonly standbys?: readonly string[]; readonly image?: string };
+    readonly config: {
+      readonly standbys?: readonly string[];
+      readonly image?: string;
+      readonly metadata: Readonly<Record<string, string>>;
+    };
   }
   let service: TestService;
   let app: string;
@@ -227,6 +231,34 @@ describe("the standbys of a fleet", () => {
     const requests = service.requests.filter(isWrite).length;
     state = await fleet.update(id, state, await withStandbys({ config: changed }));
     expect(service.requests.filter(isWrite).length, "nothing is left to do").toBe(requests);
+  });
+
+  test("get changed secrets and metadata at the end of a rollout", async () => {
+    const changed = { ...config, image: "registry.example.com/web:2" };
+    const before = new Map((await standbys()).map((one) => [one.id, one.instance_id]));
+    const { version = 0 } = await send<{ version?: number }>(service, "POST", `/v1/apps/${app}/secrets`, {
+      values: { TOKEN: "rotated" },
+    });
+    state = await fleet.update(id, state, await withStandbys({ config: changed, minSecretsVersion: version }));
+    expect(state["rollout"]).toBe("complete");
+    for (const one of await standbys()) {
+      expect(one.config.metadata["pulumi-fleet-secrets"]).toBe(String(version));
+      expect(one.instance_id, "only a new version gets changed secrets").not.toBe(before.get(one.id));
+      expect(one.state).toMatch(/^(created|stopped)$/);
+    }
+    const given = (metadata: object) => withStandbys({ config: { ...changed, metadata }, minSecretsVersion: version });
+    for (const metadata of [{ role: "web", team: "a" }, { team: "a" }]) {
+      state = await fleet.update(id, state, await given(metadata));
+      for (const one of await standbys())
+        expect(
+          Object.fromEntries(Object.entries(one.config.metadata).filter(([key]) => !key.startsWith("pulumi-"))),
+        ).toEqual(metadata);
+    }
+    expect(await drift()).toEqual([]);
+    const [first] = await standbys();
+    await send(service, "DELETE", `/v1/apps/${app}/machines/${first?.id ?? ""}/metadata/team`);
+    expect(await drift()).toEqual([`${first?.name ?? ""} (${first?.id ?? ""}): config.metadata differs`]);
+    state = await fleet.update(id, state, await withStandbys({ config: changed, minSecretsVersion: version }));
   });
 
   test("start when a member fails, and are stopped again when it is repaired", async () => {
@@ -373,11 +405,12 @@ describe("the release command of a fleet", () => {
     const begun = async (name: string) => {
       const own = await makeApp(slow, name);
       const { id, state } = await slowFleet.create(await checked("1", { app: own }));
-      const next = await checked("2", { app: own, releaseCommand: ["sleep", "600"] });
-      const update = () => slowFleet.update(id, state, next);
+      const updateWith = async (more: Record<string, unknown>) =>
+        slowFleet.update(id, state, await checked("2", { app: own, releaseCommand: ["sleep", "600"], ...more }));
+      const update = () => updateWith({});
       const { context } = slow.service;
       const release = async () => (await machinesOf(slow, own)).find((one) => one.name === "web-release");
-      return { own, id, update, release, isAwaited: (id: string) => context.waits.heldOn(id).length > 0 };
+      return { own, id, update, updateWith, release, isAwaited: (id: string) => context.waits.heldOn(id).length > 0 };
     };
 
     test("and that an interrupted run began is waited for, and not begun again", async () => {
@@ -395,6 +428,20 @@ describe("the release command of a fleet", () => {
         `web-ams-1 ${two}`,
         `web-ams-2 ${two}`,
       ]);
+      await slowFleet.delete(made, state);
+    });
+
+    test("and that an interrupted run began with other secrets is replaced", async () => {
+      const { own, id: made, update, updateWith, release, isAwaited } = await begun("rotated");
+      slow.fail({ operation: "machines.wait", when: "before", status: 403, body: { error: "not now" } });
+      await expect(update()).rejects.toThrow(/403/);
+      const { id: old = "" } = (await release()) ?? {};
+      const updating = updateWith({ minSecretsVersion: 0 });
+      const current = async () => (await release())?.id ?? "";
+      await expect.poll(async () => (await current()) !== old && isAwaited(await current())).toBe(true);
+      clock.advance(601_000);
+      const state = await updating;
+      expect((await machinesOf(slow, own)).map(({ config: { image } }) => image)).toEqual([two, two]);
       await slowFleet.delete(made, state);
     });
 
