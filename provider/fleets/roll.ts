@@ -99,12 +99,21 @@ export function toLive({ app, name, volumes, kept }: FleetKey, hasVolumes: boole
   };
 }
 
+/** A configuration, with the metadata of an earlier one too. */
+const withMetadata = (config: Config, earlier: Config | undefined): Config => ({
+  ...config,
+  metadata: { ...earlier?.metadata, ...config.metadata },
+});
+
+/** The configuration of the last update. If that failed, some Machines have the metadata of the one before. */
+const ownedBefore = ({ config, committed }: State): Config | undefined => config && withMetadata(config, committed);
+
 /** Carries a rollout out. Goes back to the last complete one if that is wanted. `old`: the state before. */
 export async function roll(rollout: Omit<Rollout, "committed" | "isPromoted" | "before">, old: State | undefined) {
   const { call, fleet, wanted } = rollout;
   const committed = old && committedOf(old);
   const gate = gateOf(old, wanted);
-  const whole: Rollout = { ...rollout, before: old?.config, committed, isPromoted: gate !== "closed" };
+  const whole: Rollout = { ...rollout, before: old && ownedBefore(old), committed, isPromoted: gate !== "closed" };
   const live = (machines: readonly Machine[]) => toLive(fleet, wanted.volume !== undefined, machines);
   if (old) {
     const known = await fleetMachines(call.api, fleet);
@@ -196,7 +205,7 @@ async function goBack(
     ...rollout,
     wanted: { ...wanted, config: committed, strategy: { ...wanted.strategy, type }, releaseCommand: undefined },
     template: { ...template, config: committed },
-    before: template.config,
+    before: withMetadata(template.config, rollout.before),
     failed: template.config,
     isPromoted: true,
   };
