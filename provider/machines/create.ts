@@ -31,6 +31,7 @@ export interface CreateArgs {
   /** Regions to try when the body's has no capacity. */
   readonly fallbackRegions?: readonly string[] | undefined;
   readonly state?: Power | undefined;
+  readonly memoryLimitMb?: number | undefined;
   /** Called when it is certain that no Machine was created. */
   readonly refused?: () => void;
 }
@@ -56,7 +57,7 @@ export async function createOnce(
   if (owner !== undefined)
     await journal.write({
       ...{ owner, op, endpoint: api.config.endpoint, place: appName, name: body.name ?? "" },
-      at: api.clock.now(),
+      ...{ at: api.clock.now(), fixedInputs: unseenOf(body, wanted) },
     });
   const regions = regionsOf(body, wanted);
   for (const [at, region] of regions.entries()) {
@@ -140,6 +141,21 @@ const tagged = async (api: Api, appName: string, op: string): Promise<Machine[]>
 const hasLeft = (machine: Machine): boolean =>
   machine.state === "destroyed" && machine.config?.autoDestroy === true && latestExit(machine)?.requested === false;
 
+/** The inputs that a list does not show, as JSON: the version of the secrets and the memory limit. */
+const unseenOf = ({ minSecretsVersion }: Body, { memoryLimitMb }: CreateArgs): string =>
+  JSON.stringify({ minSecretsVersion, memoryLimitMb });
+
+/**
+ * Whether what a list does not show of an interrupted create is as wanted now. An older version did not note it. A memory limit is set
+ * after the create, but nothing removes one.
+ */
+function hasUnseen({ fixedInputs }: Intent, { minSecretsVersion }: Body, { memoryLimitMb }: CreateArgs): boolean {
+  if (fixedInputs === undefined) return true;
+  const had = JSON.parse(fixedInputs) as { minSecretsVersion?: number; memoryLimitMb?: number };
+  const hasSecrets = minSecretsVersion === undefined || minSecretsVersion === had.minSecretsVersion;
+  return hasSecrets && (memoryLimitMb !== undefined || had.memoryLimitMb === undefined);
+}
+
 /** Whether a Machine was created for an owner. */
 export const isOwnedBy = ({ config }: Machine, owner: string | undefined): boolean =>
   owner !== undefined && config?.metadata?.[ownerTag] === owner;
@@ -176,6 +192,12 @@ export async function discard({ api, progress }: Call, key: MachineKey): Promise
   await waitForMachine(api, key, ["destroyed"], { progress });
 }
 
+/** A configuration in a program's form, also with metadata of an interrupted create that the program no longer has. */
+const withAllMetadata = (live: NonNullable<Machine["config"]>, wanted: Config): Config => {
+  const { metadata = {} } = fromService(live, undefined);
+  return fromService(live, { ...wanted, metadata: { ...metadata, ...wanted.metadata } });
+};
+
 /** Whether a Machine's power state and cordon are those of a new one; a job may have exited since. */
 function isMadeSo(
   { state, cordoned = false }: Machine,
@@ -183,10 +205,11 @@ function isMadeSo(
   { config, state: wanted }: CreateArgs,
 ): boolean {
   if (state === "destroyed") return !skipLaunch && wanted !== "suspended";
-  const rests = ["created", "stopped", "suspended"].includes(state);
+  const isOff = ["created", "stopped"].includes(state);
+  const rests = isOff || state === "suspended";
   return (
     cordoned === skipServiceRegistration &&
-    (skipLaunch ? rests : isJob(config, wanted) || !rests || state === "created")
+    (skipLaunch ? isOff : isJob(config, wanted) || !rests || state === "created")
   );
 }
 
@@ -208,7 +231,7 @@ async function takeUp(
     run.journal.settle(interrupted.owner);
     return undefined;
   }
-  const config = found.config && fromService(found.config, wanted.config);
+  const config = found.config && withAllMetadata(found.config, wanted.config);
   const fits =
     interrupted.place === appName &&
     (body.name === undefined || body.name === found.name) &&
@@ -216,7 +239,8 @@ async function takeUp(
     isMadeSo(found, body, wanted) &&
     config !== undefined &&
     sameVersion(config, wanted.config) &&
-    sameMetadata(config, wanted.config);
+    sameMetadata(config, wanted.config) &&
+    hasUnseen(interrupted, body, wanted);
   if (fits) {
     warn(`Machine ${found.id} was created by an interrupted run; it is adopted`);
     return found;

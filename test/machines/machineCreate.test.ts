@@ -16,6 +16,14 @@ interface Written {
   readonly image: string;
   readonly env: Record<string, string>;
   readonly autoDestroy?: boolean;
+  readonly metadata?: Record<string, string>;
+}
+
+type Args = Parameters<typeof createOnce>;
+/** What a create has besides the usual. */
+interface More {
+  readonly body?: Partial<Args[3]>;
+  readonly wanted?: Partial<Args[4]>;
 }
 
 const written: Written = { image: "registry.example.com/a:1", env: { A: "1" } };
@@ -52,13 +60,17 @@ describe("creating a Machine exactly once", () => {
       region?: string;
       fallbackRegions?: readonly string[];
       transport?: Transport;
-    } = {},
+    } & More = {},
   ) => {
     const { intents = restarted(), owner = "owner1", config = written, name, region, fallbackRegions } = options;
+    const { body, wanted } = options;
     const client = jumpingClient(service, intents, options.transport && { transport: options.transport });
     const say = (message: string) => void said.push(message);
     const call = { api: client.api, run: client.run, progress: say, warn: say };
-    return { ...client, made: createOnce(call, owner, app, { config, name, region }, { config, fallbackRegions }) };
+    return {
+      ...client,
+      made: createOnce(call, owner, app, { config, name, region, ...body }, { config, fallbackRegions, ...wanted }),
+    };
   };
   const machines = () =>
     send<{ id: string; state: string; config: Written }[]>(service, "GET", `/v1/apps/${app}/machines`);
@@ -231,8 +243,8 @@ describe("creating a Machine exactly once", () => {
   });
 
   test("a Machine of a killed run with different metadata is destroyed", async () => {
-    const { id } = await (await create({ config: { ...written, metadata: { ours: "1" } } as Written })).made;
-    const second = (await (await create({ config: { ...written, metadata: { ours: "2" } } as Written })).made).id;
+    const { id } = await (await create({ config: { ...written, metadata: { ours: "1" } } })).made;
+    const second = (await (await create({ config: { ...written, metadata: { ours: "2" } } })).made).id;
     expect(second).not.toBe(id);
     expect((await machines()).map((machine) => machine.id)).toEqual([second]);
   });
@@ -243,6 +255,44 @@ describe("creating a Machine exactly once", () => {
     const { made } = await create();
     expect((await made).id).not.toBe(id);
     expect(await machines()).toHaveLength(2);
+  });
+
+  test.each<[what: string, then: More, now: More, isAdopted: boolean]>([
+    ["other secrets", { body: { minSecretsVersion: 0 } }, { body: { minSecretsVersion: 1 } }, false],
+    ["any secrets", {}, { body: { minSecretsVersion: 1 } }, false],
+    ["the same secrets", { body: { minSecretsVersion: 1 } }, { body: { minSecretsVersion: 1 } }, true],
+    ["secrets that no longer matter", { body: { minSecretsVersion: 0 } }, {}, true],
+    ["a memory limit that is no longer wanted", { wanted: { memoryLimitMb: 128 } }, {}, false],
+    ["another memory limit", { wanted: { memoryLimitMb: 128 } }, { wanted: { memoryLimitMb: 192 } }, true],
+    ["no memory limit", {}, { wanted: { memoryLimitMb: 192 } }, true],
+  ])(
+    "a Machine of a killed run with %s is adopted only if it can become as wanted",
+    async (_, then, now, isAdopted) => {
+      await send(service, "POST", `/v1/apps/${app}/secrets`, { values: { TOKEN: "rotated" } });
+      const { id } = await (await create(then)).made;
+      const second = (await (await create(now)).made).id;
+      expect(second === id).toBe(isAdopted);
+      expect((await machines()).map((machine) => machine.id)).toEqual([second]);
+    },
+  );
+
+  test("a Machine of a killed run with metadata that the program no longer has is destroyed", async () => {
+    const withRole = { ...written, metadata: { team: "a", role: "primary" } };
+    const { id } = await (await create({ config: withRole })).made;
+    const second = (await (await create({ config: { ...written, metadata: { team: "a" } } })).made).id;
+    expect(second).not.toBe(id);
+    expect((await machines()).map((machine) => machine.id)).toEqual([second]);
+  });
+
+  test("a suspended Machine of a killed run is destroyed if a stopped one is wanted", async () => {
+    const { id } = await (await create()).made;
+    await expect.poll(states).toEqual(["started"]);
+    await send(service, "POST", `/v1/apps/${app}/machines/${id}/suspend`);
+    await expect.poll(states).toEqual(["suspended"]);
+    const stopped: More = { body: { skipLaunch: true }, wanted: { state: "stopped" } };
+    const second = (await (await create(stopped)).made).id;
+    expect(second).not.toBe(id);
+    expect((await machines()).map((machine) => machine.id)).toEqual([second]);
   });
 
   test.each([{ skipServiceRegistration: true }, { skipLaunch: true }])(
