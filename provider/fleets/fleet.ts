@@ -10,7 +10,7 @@ import type { Facts } from "../core/observations/planFile.ts";
 import { defineResource } from "../core/resource.ts";
 import { ownerTag, stackTag } from "../machines/create.ts";
 import { fleetOf, liveMachines } from "../machines/live.ts";
-import { differingFields } from "../machines/settings.ts";
+import { differingFields, fromService } from "../machines/settings.ts";
 import { regionsProblem, roomWarning } from "../shared/region.ts";
 import { driftOf, mostCommonChange, mustRepair } from "./drift.ts";
 import { committedOf, gateOf, isWaiting } from "./gate.ts";
@@ -183,7 +183,8 @@ export const fleet = defineResource({
     const op = `${interrupted ?? key.stack}:${randomBytes(8).toString("hex")}`;
     if (owner !== undefined)
       await journal.write({ owner, op, endpoint: config.endpoint, place: app, name, at: clock.now() });
-    const update = () => roll({ call, fleet: key, wanted, template: wanted }, undefined);
+    const before = existing.length === 0 ? undefined : { ...noConfig, metadata: metadataOfUsers(existing) };
+    const update = () => roll({ call, fleet: key, wanted, template: wanted, before }, undefined);
     return reportingViews(call, key, { hasVolumes: wanted.volume !== undefined, isNew: true }, update);
   },
 
@@ -258,6 +259,12 @@ export const fleet = defineResource({
     await reportingViews(call, key, { hasVolumes: false }, () => destroyAll(call, key, state));
   },
 });
+
+/** The metadata that some of the Machines have, without tags of the provider and the platform. */
+const metadataOfUsers = (machines: readonly Machine[]): Record<string, string> =>
+  Object.fromEntries(
+    machines.flatMap(({ config = noConfig }) => Object.entries(fromService(config, undefined).metadata ?? {})),
+  );
 
 /** The members, for plans. */
 const memberFacts = (
