@@ -164,11 +164,34 @@ export async function volumeFor(
   const { snapshotRetention, encrypted } = wanted;
   const name = volumeNameOf(fleet, machine, false);
   const body = { name, region, sizeGb: sizeOf(wanted), snapshotRetention, encrypted };
-  const volume = found ?? (await begin(call, undefined, app, body));
-  if (found) call.progress(`Machine ${machine} gets the volume ${found.id} again, with its data`);
+  const usable = found && (isUnused(fleet, found) ? await asNew(call, app, found, wanted) : found);
+  const volume = usable ?? (await begin(call, undefined, app, body));
+  if (usable) call.progress(`Machine ${machine} gets the volume ${usable.id} again, with its data`);
   const { id } = await grow(call, app, volume, wanted);
   // The fleet knows it as its own once a Machine mounts it: it may be one that an earlier fleet left with its data.
-  return { id, isNew: found === undefined };
+  return { id, isNew: usable === undefined };
+}
+
+/**
+ * Whether an interrupted run created a volume, empty, that no Machine has mounted: then it has no file system. One that is adopted may
+ * have data without ever having been mounted.
+ */
+const isUnused = (fleet: FleetKey, volume: Volume): boolean =>
+  volume.fstype === "" && !fleet.volumes.has(volume.id) && isMarked(fleet, volume, machineIn(volume), false);
+
+/** Makes a volume without data as a new one would be. Undefined if that needs another volume: then this one is deleted. */
+async function asNew(call: Call, app: string, volume: Volume, wanted: Wanted): Promise<Volume | undefined> {
+  const { snapshotRetention = 5, encrypted = true } = wanted;
+  const key = { appName: app, volumeId: volume.id };
+  if (volume.encrypted === encrypted)
+    return volume.snapshotRetention === snapshotRetention
+      ? volume
+      : call.api.volumes.update({ ...key, body: { snapshotRetention } });
+  call.warn(
+    `volume ${app}/${volume.id}, which an interrupted run created and no Machine has mounted, is ${encrypted ? "not encrypted" : "encrypted"}; it is replaced`,
+  );
+  await call.api.volumes.delete(key);
+  return undefined;
 }
 
 /** Deletes the volume of a Machine whose creation was refused. */

@@ -324,3 +324,33 @@ test("the volumes of another fleet of the App are not deleted", async () => {
     expect(shop.volumes().map(({ id }) => id)).toEqual([kept?.id]);
   });
 });
+
+test("a volume that an interrupted run left, and that no Machine has mounted, becomes as the program says now", async () => {
+  for (const encrypted of [true, false])
+    await withSimulation(`changed ${encrypted}`, async (simulation) => {
+      const first = { ...volume, encrypted, snapshotRetention: 5 };
+      const shop = new Shop(simulation, { regions: { ams: 1 } });
+      await shop.succeed(undefined);
+      const death = { request: 1, when: "after" as const, of: (operation: string) => operation === "volumes.create" };
+      expect(await shop.killed(shop.fleet("1", { volume: first }), death)).toBe("died");
+      const [left] = shop.volumes();
+      await shop.succeed(shop.fleet("1", { volume: { ...volume, encrypted: true, snapshotRetention: 30 } }));
+      const all = await shop.send<{ id: string; state: string }[]>("GET", "/v1/apps/shop/volumes");
+      const live = all.filter(({ state }) => state === "created");
+      expect(live).toEqual([expect.objectContaining({ encrypted: true, snapshot_retention: 30 })]);
+      // What cannot be changed needs another volume: it has no data yet.
+      expect(live[0]?.id === left?.id).toBe(encrypted);
+    });
+});
+
+test("a volume with data keeps what the program says of new volumes alone", async () => {
+  await withSimulation("with data", async (simulation) => {
+    const shop = new Shop(simulation, { regions: { ams: 1 } });
+    const first = { ...volume, encrypted: false, snapshotRetention: 5 };
+    await shop.succeed(shop.fleet("1", { volume: first }));
+    await shop.succeed(shop.fleet("1", { volume: first, regions: { ams: 0 } }));
+    await shop.succeed(shop.fleet("1", { volume: { ...volume, encrypted: true, snapshotRetention: 30 } }));
+    const all = await shop.send<object[]>("GET", "/v1/apps/shop/volumes");
+    expect(all).toEqual([expect.objectContaining({ encrypted: false, snapshot_retention: 5 })]);
+  });
+});
