@@ -4,10 +4,11 @@ import { bareId } from "../../api/names.ts";
 import { MachinesError } from "../client/errors.ts";
 import { orUndefined } from "../client/existence.ts";
 import { findVolume, listMachines } from "../client/listCache.ts";
-import type { Machine } from "../client/machine.ts";
+import { isDestroyed, type Machine } from "../client/machine.ts";
 import { pathId } from "../core/ids.ts";
 import type { Facts } from "../core/observations/planFile.ts";
-import { defineResource } from "../core/resource.ts";
+import type { Intent } from "../core/journal.ts";
+import { defineResource, type Call } from "../core/resource.ts";
 import { ownerTag, stackTag } from "../machines/create.ts";
 import { fleetOf, liveMachines } from "../machines/live.ts";
 import { differingFields, fromService } from "../machines/settings.ts";
@@ -152,7 +153,8 @@ export const fleet = defineResource({
     const { app, name = "" } = wanted;
     const { journal } = call.run;
     // A run that has not seen the state yet gives it a new id. The journal knows the one that an interrupted run gave it.
-    const [interrupted] = journal.find(owner)?.op.split(":") ?? [];
+    const begun = journal.find(owner);
+    const [interrupted] = begun?.op.split(":") ?? [];
     const ours = keyOf(call, { app, name }, owner);
     const key: FleetKey =
       interrupted === undefined || call.run.stateIds.isKnown
@@ -179,6 +181,7 @@ export const fleet = defineResource({
       call.warn(
         `${existing.length} Machines of Fleet ${app}/${name} were created by an interrupted run; they are adopted`,
       );
+    if (begun !== undefined) await reportRenamed(call, key, begun, all);
     const { clock, config } = call.api;
     const op = `${interrupted ?? key.stack}:${randomBytes(8).toString("hex")}`;
     if (owner !== undefined)
@@ -259,6 +262,26 @@ export const fleet = defineResource({
     await reportingViews(call, key, { hasVolumes: false }, () => destroyAll(call, key, state));
   },
 });
+
+/** Reports the Machines of an interrupted create if the fleet had another name or App then: its entry is about to be replaced. */
+async function reportRenamed(call: Call, key: FleetKey, begun: Intent, all: readonly Machine[]): Promise<void> {
+  const { place, name, endpoint } = begun;
+  if (endpoint !== call.api.config.endpoint || (place === key.app && name === key.name)) return;
+  // The id of a fleet in the state was delivered. Its entry may say otherwise after a power loss.
+  if (call.run.program.idInState(key.owner) === `${place}/${name}`) return;
+  const list = () => call.api.machines.list({ appName: place });
+  const there = place === key.app ? all : ((await orUndefined(list)) ?? []);
+  const left = there.filter((machine) => {
+    const { [ownerTag]: of, [stackTag]: stack = "" } = machine.config?.metadata ?? {};
+    return !isDestroyed(machine) && fleetOf(machine) === name && of === key.owner && key.stacks.includes(stack);
+  });
+  if (left.length === 0) return;
+  const ids = left.map(({ id }) => id).join(", ");
+  const [are, them] = left.length === 1 ? [`Machine ${ids} is`, "it"] : [`Machines ${ids} are`, "them"];
+  call.warn(
+    `an interrupted run was creating Fleet ${place}/${name}, which the program no longer has: ${are} left. npx pulumi-machines orphans shows ${them}, and how to delete ${them}.`,
+  );
+}
 
 /** The metadata that some of the Machines have, without tags of the provider and the platform. */
 const metadataOfUsers = (machines: readonly Machine[]): Record<string, string> =>

@@ -6,6 +6,7 @@ import { destroy, failures, up, type Host } from "../support/modelEngine.ts";
 import { emptyStack, type Declared } from "../support/modelStack.ts";
 import { withSimulation, type Death, type Simulation } from "../support/simulation.ts";
 import { liveMachines } from "./liveMachines.ts";
+import { Shop } from "./shop.ts";
 
 const checks = { alive: { type: "tcp", port: 8080, interval: "1s", timeout: "1s" } };
 const fleet = (tag: string, more: object = {}): Declared => ({
@@ -158,5 +159,33 @@ test("F18: a create that was killed in a run of the fleet alone is continued by 
     expect(failed((await runUp(simulation, stack, fleet("2"))).report)).toEqual([]);
     expect(liveMachines(simulation)).toHaveLength(3);
     expect(stack.resources.map(({ name }) => name).sort()).toEqual(["shop", "web"]);
+  });
+});
+
+test("F18: the Machines of a create that was killed are reported if the fleet has another name since", async () => {
+  await withSimulation("renamed", async (simulation) => {
+    const shop = new Shop(simulation, { regions: { ams: 1 } });
+    await shop.succeed(undefined);
+    const ofMachine = (operation: string): boolean => operation === "machines.create";
+    const death = { request: 1, when: "after" as const, of: ofMachine };
+    expect(await shop.killed(shop.fleet("1"), death)).toBe("died");
+    const [left] = shop.machines();
+    const { warnings } = await shop.succeed(shop.fleet("1", { name: "api" }));
+    expect(warnings).toEqual([
+      `an interrupted run was creating Fleet shop/web, which the program no longer has: Machine ${left?.id ?? ""} is left. npx pulumi-machines orphans shows it, and how to delete it.`,
+    ]);
+    expect(shop.machines().map(({ name }) => name)).toEqual(["api-ams-1", "web-ams-1"]);
+    // It is said once.
+    expect((await shop.succeed(shop.fleet("2", { name: "api" }))).warnings).toEqual([]);
+  });
+});
+
+test("F18: a create that was killed before its first Machine is not reported if the fleet has another name since", async () => {
+  await withSimulation("renamed early", async (simulation) => {
+    const shop = new Shop(simulation, { regions: { ams: 1 } });
+    await shop.succeed(undefined);
+    const ofMachine = (operation: string): boolean => operation === "machines.create";
+    expect(await shop.killed(shop.fleet("1"), { request: 1, when: "before", of: ofMachine })).toBe("died");
+    expect((await shop.succeed(shop.fleet("1", { name: "api" }))).warnings).toEqual([]);
   });
 });
