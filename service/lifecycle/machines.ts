@@ -1,12 +1,13 @@
 // The lifecycle of Machines: entering a state is an event, and the state decides what follows.
 import type { MachineConfig } from "../../api/machineConfig.ts";
-import { machineColumns, type EventRow, type MachineExtras, type MachineRow } from "../store/rows.ts";
+import { machineColumns, type EventRow, type MachineExtras, type MachineRow, type VolumeRow } from "../store/rows.ts";
 import { touch, touchAnswer, type Context } from "../context.ts";
 import { appName, networkOf } from "./appSubject.ts";
 import type { About, CheckResult, Exit, StopRequest, Subject } from "../runtime/runtime.ts";
 import { stopRequest } from "../runtime/stopRequest.ts";
 import { injectedSecrets, lastLines } from "./lastLines.ts";
 import { tellHistory } from "./machineEvents.ts";
+import { changeVolume } from "./volumes.ts";
 import { releaseSet, secretsOf } from "../store/secretValues.ts";
 import { StoredConfig } from "../store/storedConfig.ts";
 import { rfc3339 } from "../time/clock.ts";
@@ -215,9 +216,18 @@ export function enter(context: Context, from: MachineRow, state: MachineState, c
     const mounted = "UPDATE volumes SET mounted = 1, updated_at = ? WHERE machine = ? AND mounted = 0";
     context.store.run(mounted, context.clock.now(), machine.id);
   }
+  if (from.state === "replacing" && state !== "replacing" && state !== "destroying") releaseVolumes(context, machine);
   if (state === "failed") startStandbys(context, machine);
   if (state === "destroyed") cleanUp(context, machine);
   return machine;
+}
+
+/** Releases volumes that a Machine no longer mounts. Until now the process of the version before may have written into them. */
+function releaseVolumes(context: Context, machine: MachineRow): void {
+  const held = context.store.all<VolumeRow>("SELECT * FROM volumes WHERE machine = ?", machine.id);
+  const { mounts = [] } = configOf(context, machine);
+  for (const volume of held)
+    if (!mounts.some((mount) => mount.volume === volume.id)) changeVolume(context, volume, { machine: null });
 }
 
 function ask(context: Context, machine: MachineRow, call: RuntimeCall, request: StopRequest | undefined): void {
@@ -371,7 +381,10 @@ function startStandbys(context: Context, failed: MachineRow): void {
       enter(context, machine, "starting", { type: "start", source: "flyd", changes: { launch: 1, restarts: 0 } });
 }
 
-/** Releases what a destroyed Machine held. ASSUMED: the volume of a destroyed Machine is released a moment later; an update releases a volume at once. */
+/**
+ * Releases what a destroyed Machine held. ASSUMED: the volume of a destroyed Machine is released a moment later; one that an update
+ * no longer mounts is released once the process of the version before has ended.
+ */
 function cleanUp(context: Context, machine: MachineRow): void {
   const { store, timers, delays } = context;
   store.run("DELETE FROM leases WHERE machine = ?", machine.id);

@@ -131,11 +131,8 @@ export function hasCapacityFor(context: Context, machine: MachineRow, { config }
   return kind === machine.cpu_kind || region === undefined || capacityFor(context, region, kind) > 0;
 }
 
-/** Attaches volumes to a Machine and releases those that it no longer mounts. */
+/** Attaches volumes to a Machine. Those that it no longer mounts are released later (lifecycle/machines.ts). */
 export function attach(context: Context, machine: MachineRow, volumes: readonly VolumeRow[]): void {
-  const before = context.store.all<VolumeRow>("SELECT * FROM volumes WHERE machine = ?", machine.id);
-  for (const volume of before)
-    if (!volumes.some(({ id }) => id === volume.id)) changeVolume(context, volume, { machine: null });
   for (const volume of volumes) {
     context.timers.cancel(volume.id, "volume.unbind");
     changeVolume(context, volume, { machine: machine.id });

@@ -40,7 +40,7 @@ const contradictions = {
     "SELECT id FROM machines m WHERE NOT EXISTS (SELECT 1 FROM machine_versions v WHERE v.machine = m.id AND v.version = m.version)",
   "a destroyed Machine with a lease":
     "SELECT id FROM machines m WHERE state = 'destroyed' AND EXISTS (SELECT 1 FROM leases l WHERE l.machine = m.id)",
-  "a volume attached to a Machine that does not mount it": `SELECT v.id FROM volumes v JOIN machines m ON m.id = v.machine JOIN ${ofNow} WHERE m.destroyed_at IS NULL AND instr(c.config, v.id) = 0`,
+  "a volume attached to a Machine that does not mount it": `SELECT v.id FROM volumes v JOIN machines m ON m.id = v.machine JOIN ${ofNow} WHERE m.destroyed_at IS NULL AND m.state NOT IN ('replacing', 'destroying') AND instr(c.config, v.id) = 0`,
   "a mount whose volume is not attached": `SELECT m.id FROM machines m JOIN ${ofNow}, volumes v WHERE m.destroyed_at IS NULL AND instr(c.config, v.id) > 0 AND v.machine IS NOT m.id`,
   "an attached volume with a pending deletion":
     "SELECT id FROM volumes WHERE machine IS NOT NULL AND state IN ('scheduling_destroy', 'pending_destroy')",

@@ -119,6 +119,9 @@ class Model {
       return;
     }
     const waits = thing.state === "created" || thing.state === "replacing";
+    if (thing.state === "replacing")
+      for (const volume of this.volumes)
+        if (volume.machine === thing.id && volume.id !== thing.volume) volume.machine = undefined;
     this.enter(thing, waits ? (thing.launch ? "starting" : "stopped") : (leadsTo[thing.state] ?? ""));
     if (thing.state !== "destroyed") return;
     Object.assign(thing, { destroyedAt: this.now, lease: undefined });
@@ -346,7 +349,6 @@ const update = ofMachine(
     machine.versions.push(body.version);
     machine.metadata = new Map();
     machine.launch = !skip;
-    for (const held of model.volumes) if (drop && held.machine === machine.id) held.machine = undefined;
     machine.volume = volume;
     model.enter(machine, "replacing");
     const versions = (await real.call("GET", `/web/machines/${machine.id}/versions`)).body;

@@ -1,4 +1,5 @@
-// A stop continues as it was requested after the service was started again. With random kills: test/service/reconciler/.
+// A stop continues as it was requested after the service was started again, and others wait for its end. With random kills:
+// test/service/reconciler/.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +11,7 @@ import type { RuntimeHost, StoredStops } from "../../service/runtime/runtime.ts"
 import { afterThisTest } from "../support/leftovers.ts";
 import { startService } from "../support/startService.ts";
 import { caller, requestsOfWeb } from "./client.ts";
+import { withModel } from "./reconciler/modelApp.ts";
 import { ModelDriver, ModelEngine } from "./reconciler/modelEngine.ts";
 
 const minute = 60_000;
@@ -72,5 +74,33 @@ test.each([
     expect([process?.state, process?.signals]).toEqual(["ended", ["SIGTERM", "SIGKILL"]]);
     // The next stop starts from the beginning.
     expect(third.stop(id)).toBeUndefined();
+  },
+);
+
+test.each([
+  ["updated", "POST", "", { config: { image: "nginx" } }],
+  ["destroyed", "DELETE", "?force=true", undefined],
+] as const)(
+  "no other Machine mounts a volume while a process that writes into it ends, also when its Machine is %s meanwhile",
+  async (what, method, query, body) => {
+    const app = await withModel({}, { killsOnRemove: false });
+    const { engine, call, machines } = app;
+    const mounts = [{ volume: (await app.volume()).id, path: "/data" }];
+    const { id } = await app.machine({ mounts, stop_config: { timeout: "300s" } });
+    await expect.poll(() => app.state(id)).toBe("started");
+    const [process] = engine.made;
+    engine.isDeaf = true;
+    const config = { image: "nginx", stop_config: { timeout: "300s" } };
+    expect((await call("POST", `${machines}/${id}`, { config })).status).toBe(200);
+    await expect.poll(() => process?.signals).toHaveLength(1);
+    expect((await call(method, `${machines}/${id}${query}`, body)).status).toBe(200);
+    const claim = async () => (await call("POST", machines, { config: { image: "nginx", mounts } })).status;
+    expect([await claim(), process?.state]).toEqual([412, "running"]);
+    if (process) engine.end(process);
+    await expect.poll(claim).toBe(200);
+    await expect
+      .poll(() => engine.made.filter(({ state }) => state === "running").length)
+      .toBe(what === "updated" ? 2 : 1);
+    expect(engine.mistakes).toEqual([]);
   },
 );

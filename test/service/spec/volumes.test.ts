@@ -227,6 +227,29 @@ test("an update may not swap the volume of a Machine", async () => {
   expect((await call("GET", `${at}/${a.id}`)).body.attached_machine_id).toBe(id);
 });
 
+test("a volume that an update no longer mounts is released once the update has ended the process", async () => {
+  const app = await stillClock();
+  const { call, machines, clock } = app;
+  const { id: volume } = await app.volume();
+  const mounts = [{ volume, path: "/data" }];
+  const { id } = await app.machine({ mounts });
+  clock.advance(1000);
+  const update = (config: object = {}) => call("POST", `${machines}/${id}`, { config: { image: "nginx", ...config } });
+  const claim = () => call("POST", machines, { config: { image: "nginx", mounts } });
+  expect((await update()).body.state).toBe("replacing");
+  const claimed = { status: 412, body: { error: `failed_precondition: volume already claimed by machine ${id}` } };
+  expect(await claim()).toMatchObject(claimed);
+  expect((await call("GET", `${at}/${volume}`)).body.attached_machine_id).toBe(id);
+  // It may be mounted again meanwhile.
+  expect((await update({ mounts })).status).toBe(200);
+  expect((await update()).body.state).toBe("replacing");
+  expect(await claim()).toMatchObject(claimed);
+  clock.advance(1000);
+  expect(await app.state(id)).toBe("started");
+  expect((await call("GET", `${at}/${volume}`)).body.attached_machine_id).toBe(null);
+  expect((await claim()).status).toBe(200);
+});
+
 test("concurrent Machines for one volume: exactly one gets it", async () => {
   const { call, machines, volume } = await withApp();
   const { id } = await volume();
