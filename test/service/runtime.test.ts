@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import type { Runtime, RuntimeFactory, RuntimeHost } from "../../service/runtime/runtime.ts";
 import { caller, withApp } from "./client.ts";
+import { withModel } from "./reconciler/modelApp.ts";
 
 /** A runtime that does nothing by itself and records its calls. */
 function byHand(more: Partial<Runtime> = {}) {
@@ -80,6 +81,32 @@ test("an error during a runtime's report is logged by the service and not thrown
   await settled();
   app.service.context.store.db.exec("DROP TRIGGER refuse");
   expect(await app.state(machine.id)).toBe("created"); // none of it is partially applied
+});
+
+test("a volume and its snapshot are written, and discarded, although the disk was full when that was reported", async () => {
+  const app = await withModel({ clock: new ManualClock(), delays: "none" });
+  const { call, engine, clock } = app;
+  let failed = app.failFirst("SELECT 1 FROM volumes WHERE written = 1");
+  const { id } = await app.volume();
+  const at = `/apps/web/volumes/${id}`;
+  await failed;
+  await expect.poll(async () => (await call("GET", at)).body.state).toBe("created");
+  failed = app.failFirst("SELECT 1 FROM snapshots WHERE written = 1");
+  await call("POST", `${at}/snapshots`);
+  await failed;
+  await expect.poll(async () => (await call("GET", `${at}/snapshots`)).body[0].status).toBe("created");
+  expect(engine.volumes.size).toBe(2);
+  await call("DELETE", at);
+  const { store } = app.service.context;
+  failed = app.failFirst(
+    "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM volumes) AND NOT EXISTS (SELECT 1 FROM snapshots) AND NOT EXISTS (SELECT 1 FROM discarded)",
+  );
+  clock.advance(10 * 24 * 3_600_000);
+  await failed;
+  await expect.poll(() => store.all("SELECT id FROM discarded")).toEqual([]);
+  await expect.poll(() => store.unsettled).toBeUndefined();
+  expect(store.all("SELECT id FROM discarded")).toEqual([]);
+  expect([...engine.volumes]).toEqual([]);
 });
 
 test("an App whose removal failed is removed by the next try", async () => {

@@ -99,6 +99,7 @@ export class Volumes {
     const bytes = await (source === null ? this.#volumes.create(volume).then(() => 0) : this.#copy(volume, source));
     if (bytes === undefined) return;
     this.#host.events.written(id, bytes);
+    await this.#kept(() => this.#host.volume(id)?.isWritten !== false);
     // Its source may have been kept for it.
     for (const other of [...copiesOf(this.#host, id), ...(source === null ? [] : [source])]) this.changed(other);
     // It was deleted meanwhile.
@@ -151,8 +152,18 @@ export class Volumes {
     // A copy that is not complete needs it; it comes back here when it is written.
     if (copiesOf(this.#host, id).length > 0 || !(await this.#volumes.remove(id))) return;
     this.#host.events.discarded(id);
+    await this.#kept(() => !this.#host.unsettledVolumes().includes(id));
     // A volume may have been kept for this copy of it.
     for (const other of this.#host.unsettledVolumes()) this.changed(other);
+  }
+
+  /**
+   * Resolves when a report is durable.
+   * @throws if it is lost, because the disk is full for example: the step is then repeated.
+   */
+  async #kept(isReported: () => boolean): Promise<void> {
+    await this.#host.settled();
+    if (!isReported()) throw new Error("the service could not store what was reported");
   }
 
   #machineChanged(volume: string): void {

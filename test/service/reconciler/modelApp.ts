@@ -35,9 +35,25 @@ export async function withModel<C extends Clock | undefined = undefined>(
       }),
   });
   await expect.poll(() => engine.driver?.isReady).toBe(true);
+  const { store } = app.service.context;
+  const { hooks } = store;
   return {
     ...app,
     engine,
+    /** Lets the first transaction fail in which a query finds something, as a full disk does. Resolves when it has failed. */
+    failFirst: (sql: string): Promise<void> =>
+      new Promise((resolve) => {
+        store.hooks = {
+          ...hooks,
+          beforeCommit() {
+            hooks.beforeCommit();
+            if (!store.get(sql)) return;
+            store.hooks = hooks;
+            resolve();
+            throw Object.assign(new Error("database or disk is full"), { errcode: 13 });
+          },
+        };
+      }),
     /** Resolves when nothing is left to do for a Machine, until something changes. */
     idle: async (id: string) => (await reports?.hold(id))?.(),
   };
