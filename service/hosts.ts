@@ -40,8 +40,8 @@ export interface HostParts {
   readonly feed: () => Feed | undefined;
 }
 
-/** Makes a change that is reported. */
-type Report = (change: () => void) => void;
+/** Makes a change that is reported. Calls `lost` if the change is not durable, because the disk is full for example. */
+type Report = (change: () => void, lost?: () => void) => void;
 
 /** The hosts of one service. */
 export function hostsOf(parts: HostParts): {
@@ -60,9 +60,12 @@ export function hostsOf(parts: HostParts): {
 
 /** A runtime reports during a change (the simulated one does, with its timers) or at any other time. */
 function reporting({ store, log }: HostParts): Report {
-  return (change) => {
+  return (change, lost) => {
     if (store.isInPart) return change();
-    const logLost = (error: unknown): void => log.error({ err: error }, "the report of a runtime is lost");
+    const logLost = (error: unknown): void => {
+      log.error({ err: error }, "the report of a runtime is lost");
+      lost?.();
+    };
     try {
       store.write(change).catch(logLost);
     } catch (error) {
@@ -102,7 +105,7 @@ function runtimeHost(
       resolved: (machine, digest) => report(() => resolved(context(), machine, digest)),
       hostChanged: (id) => report(() => touchAnswer(context(), id)),
       exited: (machine, exit) => report(() => exited(context(), machine, exit)),
-      checked: (machine, status, results) => report(() => checked(context(), machine, status, results)),
+      checked: (machine, status, results, lost) => report(() => checked(context(), machine, status, results), lost),
       written: (id, bytes) => report(() => volumes.written(context(), id, bytes)),
       discarded: (id) => report(() => volumes.discarded(context(), id)),
     },

@@ -8,6 +8,9 @@ const usualInterval = 10_000;
 // ASSUMED: until a check passes for the first time, it is repeated at least every half second: an update waits for it.
 const firstInterval = 500;
 
+/** Pause before results are reported again that the service could not store. */
+const lostPause = 1000;
+
 const notYet: CheckResult = { status: "warning", output: "the check has not run yet" };
 const worst = ["critical", "warning", "passing"] as const;
 
@@ -90,9 +93,16 @@ export class Checker {
     const before = this.#results[name];
     if (before?.status === result.status && before.output === result.output) return;
     this.#results[name] = result;
+    this.#send();
+  }
+
+  /** Reports all results, until the service has them: they may stay the same for ever. */
+  #send(): void {
     const statuses = Object.values(this.#results).map(({ status }) => status);
     const status = worst.find((one) => statuses.includes(one)) ?? "passing";
-    this.#events.checked(this.#machine, status, this.#results);
+    this.#events.checked(this.#machine, status, this.#results, () => {
+      if (!this.#ended) this.#after(lostPause, () => this.#send());
+    });
   }
 
   #after(ms: number, then: () => void): void {

@@ -268,8 +268,16 @@ export interface RuntimeEvents {
   hostChanged(id: string): void;
   suspended(machine: About): void;
   destroyed(machine: About): void;
-  /** All checks have this result; with `results`, each has its own, by its name (checks.ts). */
-  checked(machine: About, status: CheckResult["status"], results?: Readonly<Record<string, CheckResult>>): void;
+  /**
+   * All checks have this result; with `results`, each has its own, by its name (checks.ts). `lost` is called if the service could not
+   * store it.
+   */
+  checked(
+    machine: About,
+    status: CheckResult["status"],
+    results?: Readonly<Record<string, CheckResult>>,
+    lost?: () => void,
+  ): void;
   /** A volume or snapshot has its contents, with this size. */
   written(id: string, bytes: number): void;
   /** Nothing is left of the contents of a deleted volume or snapshot. */

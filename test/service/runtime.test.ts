@@ -1,7 +1,10 @@
 // A runtime may be late, fail, or be called needlessly. The test controls the reports of its runtime.
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import type { Runtime, RuntimeFactory, RuntimeHost } from "../../service/runtime/runtime.ts";
+import { afterThisTest } from "../support/leftovers.ts";
 import { caller, withApp } from "./client.ts";
 import { withModel } from "./reconciler/modelApp.ts";
 
@@ -107,6 +110,29 @@ test("a volume and its snapshot are written, and discarded, although the disk wa
   await expect.poll(() => store.unsettled).toBeUndefined();
   expect(store.all("SELECT id FROM discarded")).toEqual([]);
   expect([...engine.volumes]).toEqual([]);
+});
+
+test("a check passes although the disk was full when that was reported", async () => {
+  const server = createServer((socket) => void socket.on("error", () => {}));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  afterThisTest(() => void server.close());
+  const endpoint = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const app = await withModel({}, {}, (driver) => {
+    driver.publishedOf = (_machine, { made }) => ({
+      run: made.id,
+      endpoints: new Map([[8080, endpoint]]),
+      listens: () => Promise.resolve(true),
+    });
+  });
+  const failed = app.failFirst("SELECT 1 FROM machines WHERE checks = 'passing'");
+  // It runs once in the time of this test.
+  const checks = [{ type: "tcp", port: 8080, interval: "1h" }];
+  const services = [{ protocol: "tcp", internal_port: 8080, ports: [{ port: 80 }], checks }];
+  const { id } = await app.machine({ services });
+  await failed;
+  const results = async () => (await app.call("GET", `${app.machines}/${id}`)).body.checks;
+  await expect.poll(results).toMatchObject([{ status: "passing" }]);
 });
 
 test("an App whose removal failed is removed by the next try", async () => {
