@@ -232,6 +232,8 @@ export class Reconciler<I extends Instance> implements Runtime {
   async #step(id: string): Promise<void> {
     const machine = this.#host.subject(id);
     const driver = this.#driver;
+    // Before anything is awaited: a stop may be requested meanwhile.
+    if (machine?.state === "starting") this.#stops.forget(id);
     if (machine?.state !== "started") {
       this.reach.withdraw(id);
       if (machine) await driver.routes?.withdraw(machine);
@@ -310,7 +312,6 @@ export class Reconciler<I extends Instance> implements Runtime {
   async #start(machine: Subject, instances: readonly I[]): Promise<void> {
     const { events } = this.#host;
     const current = instances.find(isCurrent);
-    this.#stops.forget(machine.id);
     if (current?.isPaused) {
       await this.#driver.pauses?.resume(current);
       return events.started(machine);

@@ -348,3 +348,20 @@ test("logs follow a Machine through all of its runs, each once", async () => {
   await reading;
   expect(read).toEqual(["made-1 1", "made-2 1"]);
 });
+
+test("a stop that comes while a start looks at what is there keeps its signal and its time", async () => {
+  const { service, engine, state } = await withMachine({ ...containers, answerMs: 40 });
+  service.operate("m", "stop");
+  await pass(1000);
+  expect(state()).toBe("stopped");
+  engine.isDeaf = true;
+  service.operate("m", "start");
+  // The engine has been asked, and has not answered.
+  await pass(20);
+  service.operate("m", "stop");
+  const again = engine.made.length;
+  // Longer than its configuration would give it.
+  await pass(420);
+  const made = engine.made[again];
+  expect([state(), made?.state, made?.signals]).toEqual(["stopping", "running", ["SIGTERM"]]);
+});
