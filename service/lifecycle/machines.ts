@@ -244,8 +244,9 @@ export function operate(context: Context, machine: MachineRow, operation: PowerO
   // ASSUMED: stopping a crashed Machine between two attempts, when its state is `stopped`, ends the attempts.
   if (operation === "stop" && machine.state === "stopped") {
     context.timers.cancel(machine.id, "machine.retry");
-    // It is no longer one that is about to run.
+    // It is no longer one that is about to run, and has settled.
     touch(context, machine.app);
+    touch(context, machine.id);
   }
   return machine;
 }

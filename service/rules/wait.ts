@@ -10,8 +10,10 @@ import { Deferred, type Rules } from "./rule.ts";
 interface Wanted {
   readonly states: readonly string[];
   readonly version: string | undefined;
-  /** Only later events count; undefined when the current state counts too. */
+  /** States that the Machine left again count only since this event. */
   readonly after: string | undefined;
+  /** Whether the current state counts only if it was entered since. */
+  readonly isLater: boolean;
 }
 
 interface Reached {
@@ -23,16 +25,19 @@ interface Reached {
 
 const gone = () => refuse(404, "not_found: machine not found");
 
-function reached(context: Context, machine: MachineRow, { states, version, after }: Wanted): Reached | undefined {
+const latestSql = "SELECT * FROM events WHERE machine = ? AND moved = 1 ORDER BY id DESC LIMIT 1";
+
+function reached(context: Context, machine: MachineRow, wanted: Wanted): Reached | undefined {
+  const { states, version, after, isLater } = wanted;
   const events = context.store.all<EventRow>(
     "SELECT * FROM events WHERE machine = ? AND id > ? AND moved = 1 ORDER BY id",
     machine.id,
     after ?? "",
   );
-  const latest = events.at(-1);
-  if (after === undefined || latest) {
+  if (!isLater || events.length > 0) {
     const counts = version === undefined || machine.version === version;
     if (counts && (states.includes(machine.state) || (states.includes("settled") && isSettled(context, machine)))) {
+      const latest = events.at(-1) ?? context.store.get<EventRow>(latestSql, machine.id);
       return { ok: true, state: machine.state, version: machine.version, ...(latest ? { event_id: latest.id } : {}) };
     }
   }
@@ -75,7 +80,7 @@ export const wait: Pick<Rules<typeof machines>, "wait"> = {
         throw gone();
       }
       last = machine;
-      const found = reached(context, machine, { states, version, after });
+      const found = reached(context, machine, { states, version, after, isLater: query.from_event_id !== undefined });
       if (found) return found;
       // ASSUMED: a wait for a version that was replaced is 412, so that clients do not repeat it; they look for `currently replaced` in the message.
       if (version !== undefined && machine.version !== version) {

@@ -123,6 +123,18 @@ test("settled is any stable state, without a pending transition", async () => {
   expect(await settled({ image: "nginx:simulate-crash", restart: { max_retries: 3 } })).toBe("failed"); // not `stopped` between the attempts
 });
 
+test("settled is reached when a stop ends the attempts of the restart policy, which is no transition", async () => {
+  const app = await stillClock();
+  const { id } = await app.machine({ restart: { policy: "always" }, env: { MACHINES_SIMULATE: "exit:0" } });
+  for (let ms = 0; ms < 5000 && (await app.state(id)) !== "stopped"; ms += 50) app.clock.advance(50);
+  const wait = await hold(app, id, "?state=settled");
+  expect((await app.call("POST", `${app.machines}/${id}/stop`)).status).toBe(200);
+  const [latest] = (await app.call("GET", `${app.machines}/${id}/events?limit=1`)).body;
+  const reached = { ok: true, state: "stopped", event_id: latest.id };
+  expect((await wait.answer).body).toMatchObject(reached);
+  expect((await app.call("GET", `${app.machines}/${id}/wait?state=settled`)).body).toMatchObject(reached);
+});
+
 test("a wait for an old version fails and says that it was replaced", async () => {
   const app = await stillClock();
   const made = await app.machine();
