@@ -2,6 +2,7 @@
 import type { Context } from "../context.ts";
 import { configOf, findMachine, operate } from "../lifecycle/machines.ts";
 import type { MachineConfig } from "../../api/machineConfig.ts";
+import type { MachineRow } from "../store/rows.ts";
 import { startForRequest, type Power } from "./power.ts";
 import type { Targets } from "./targets.ts";
 
@@ -88,13 +89,25 @@ export class Autostop implements Power {
       const config = configOf(this.#context, machine);
       const operation = whenIdle(config);
       const least = Math.max(0, ...(config.services ?? []).map(({ min_machines_running: min = 0 }) => min));
-      // ASSUMED: min_machines_running counts the started Machines of the App in every region, because it has no primary one.
-      const sql = "SELECT count(*) AS count FROM machines WHERE app = ? AND state = 'started' AND cordoned = 0";
-      const running = store.get<{ count: number }>(sql, machine.app)?.count ?? 0;
+      const running = this.#runningBeside(machine);
       if (operation && running > least) operate(this.#context, machine, operation, { type: operation, source: "flyd" });
     };
     store
       .write(stop)
       .catch((error: unknown) => log.error({ err: error, machine: id }, "an idle Machine keeps running"));
+  }
+  /**
+   * The number of Machines that take requests for a public port of this one, itself included.
+   * ASSUMED: min_machines_running counts the started Machines that have a public port of this one, in every region, because an App has
+   * no primary region.
+   */
+  #runningBeside({ id, app }: MachineRow): number {
+    const beside = new Set([id]);
+    for (const { offers } of this.#targets.portsOf(app).values())
+      if (offers.some(({ machine }) => machine.id === id)) for (const { machine } of offers) beside.add(machine.id);
+    // The ports may be those from before this transaction, in which others may have been stopped.
+    const sql = `SELECT count(*) AS count FROM machines
+      WHERE id IN (SELECT value FROM json_each(?)) AND state = 'started' AND cordoned = 0`;
+    return this.#context.store.get<{ count: number }>(sql, JSON.stringify([...beside]))?.count ?? 0;
   }
 }
