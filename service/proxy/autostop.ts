@@ -54,7 +54,7 @@ export class Autostop implements Power {
     if (this.#timers.has(id)) return;
     this.#timers.set(
       id,
-      this.#context.clock.after(this.#context.delays.idle, () => this.#stop(id)),
+      this.#context.clock.after(this.#context.delays.idle, () => void this.#stop(id)),
     );
   }
 
@@ -77,7 +77,7 @@ export class Autostop implements Power {
     this.#timers.delete(id);
   }
 
-  #stop(id: string): void {
+  async #stop(id: string): Promise<void> {
     this.#timers.delete(id);
     const { store, log } = this.#context;
     const stop = (): void => {
@@ -89,13 +89,19 @@ export class Autostop implements Power {
       const config = configOf(this.#context, machine);
       const operation = whenIdle(config);
       const least = Math.max(0, ...(config.services ?? []).map(({ min_machines_running: min = 0 }) => min));
-      const running = this.#runningBeside(machine);
-      if (operation && running > least) operate(this.#context, machine, operation, { type: operation, source: "flyd" });
+      if (!operation) return;
+      // It is looked at again: others may run later.
+      if (this.#runningBeside(machine) <= least) return this.changed(id);
+      operate(this.#context, machine, operation, { type: operation, source: "flyd" });
     };
-    store
-      .write(stop)
-      .catch((error: unknown) => log.error({ err: error, machine: id }, "an idle Machine keeps running"));
+    try {
+      await store.write(stop);
+    } catch (error) {
+      log.error({ err: error, machine: id }, "an idle Machine keeps running");
+      this.changed(id);
+    }
   }
+
   /**
    * The number of Machines that take requests for a public port of this one, itself included.
    * ASSUMED: min_machines_running counts the started Machines that have a public port of this one, in every region, because an App has

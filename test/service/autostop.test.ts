@@ -59,3 +59,29 @@ test("a Machine without a public port of TCP is stopped when it is idle", async 
   await app.pass(3);
   expect(await app.state(id)).toBe("stopped");
 });
+
+test("a Machine that the minimum has kept is stopped once another one runs", async () => {
+  const app = await withClock();
+  const { id } = await app.machine({ services: [web({ min_machines_running: 1 })] });
+  await app.pass(3);
+  expect(await app.state(id)).toBe("started");
+  // Not while it is cordoned, and in any region.
+  const other = await app.machine({ services: [web({ autostop: "off" })] }, { region: "fra" });
+  await app.call("POST", `${app.machines}/${other.id}/cordon`);
+  await app.pass(3);
+  expect(await app.state(id)).toBe("started");
+  await app.call("POST", `${app.machines}/${other.id}/uncordon`);
+  await app.pass(3);
+  expect(await app.state(id)).toBe("stopped");
+});
+
+test("a Machine whose stop could not be stored is stopped later", async () => {
+  const app = await withClock();
+  const { id } = await app.machine({ services: [web()] });
+  app.store.db.exec("CREATE TRIGGER refuse BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no'); END");
+  await app.pass(3);
+  app.store.db.exec("DROP TRIGGER refuse");
+  expect(await app.state(id)).toBe("started");
+  await app.pass(3);
+  expect(await app.state(id)).toBe("stopped");
+});
