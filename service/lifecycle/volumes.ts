@@ -5,7 +5,7 @@ import type { VolumeSubject } from "../runtime/runtime.ts";
 import type { SnapshotRow, VolumeRow, Written } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
 import { periods } from "../time/delays.ts";
-import { isLeaving, isNew, type VolumeState } from "../states/volumeStates.ts";
+import { isLeaving, type VolumeState } from "../states/volumeStates.ts";
 
 export const findVolume = (context: Context, id: string): VolumeRow | undefined =>
   context.store.get<VolumeRow>("SELECT * FROM volumes WHERE id = ?", id);
@@ -29,7 +29,7 @@ export function walk(context: Context, volume: VolumeRow, [first, ...rest]: read
   return changed;
 }
 
-/** The next state of a path. A new volume is not `created` before the runtime has written its contents. */
+/** The next state of a path. A volume is not `created` before the runtime has written its contents. */
 export function stepVolume(context: Context, id: string, path: string): void {
   const volume = findVolume(context, id);
   const states = path.split(",") as VolumeState[];
@@ -49,7 +49,8 @@ export function written(context: Context, id: string, bytes: number): void {
     context.store.run("UPDATE snapshots SET status = 'created', written = 1, bytes = ? WHERE id = ?", bytes, id);
     return;
   }
-  const isLate = isNew(volume.state) && !context.timers.pending(id, "volume.step");
+  // Its step came before, and did nothing: of a new volume, or of one that is extended after its engine was lost.
+  const isLate = !isLeaving(volume.state) && !context.timers.pending(id, "volume.step");
   changeVolume(context, volume, { written: 1, ...(isLate ? { state: "created" } : {}) });
 }
 

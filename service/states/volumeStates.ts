@@ -30,9 +30,5 @@ export const extendPath: readonly VolumeState[] = ["extending", "created"];
 /** After `pending_destroy` it is kept for a day (time/delays.ts) and then removed. */
 export const deletePath: readonly VolumeState[] = ["scheduling_destroy", "pending_destroy"];
 
-/** Whether a volume is being created. */
-export const isNew = (state: VolumeState): boolean =>
-  state !== "created" && Object.values(volumePaths).some((path) => path.includes(state));
-
 /** Whether a volume is being deleted. */
 export const isLeaving = (state: VolumeState): boolean => deletePath.includes(state);
