@@ -38,8 +38,8 @@ const starts = (): Refusal => refuse(409, "aborted: machine still attempting to 
 const runs = precondition("unable to destroy machine, not currently stopped, suspended, failed or created");
 const gone = (): Refusal => refuse(404, "not_found: machine not found");
 
-// ASSUMED: a failed Machine may be started, stopped and restarted; a suspended one may be restarted; an operation whose result
-// is reached or under way changes nothing; an update is accepted in every live state.
+// ASSUMED: a failed Machine may be started, stopped and restarted; a suspended one may be restarted, which ends its process instead of
+// resuming it; an operation whose result is reached or under way changes nothing; an update is accepted in every live state.
 /** The effect of every operation in every state. */
 export const effects: Readonly<Record<PowerOperation, Readonly<Record<MachineState, Effect>>>> = {
   start: {
@@ -78,7 +78,7 @@ export const effects: Readonly<Record<PowerOperation, Readonly<Record<MachineSta
     stopped: "starting",
     restarting: "unchanged",
     suspending: cannot("restart"),
-    suspended: "starting",
+    suspended: "restarting",
     replacing: cannot("restart"),
     failed: "starting",
     destroying: cannot("restart"),

@@ -90,8 +90,8 @@ function effect(operation: string, state: string): string | number {
       return is("starting", "started", "restarting", "suspended", "failed") ? "stopping" : 412;
     case "restart":
       if (is("restarting")) return "";
-      if (is("started")) return "restarting";
-      return is("stopped", "suspended", "failed") ? "starting" : 412;
+      if (is("started", "suspended")) return "restarting";
+      return is("stopped", "failed") ? "starting" : 412;
     case "suspend":
       if (is("suspending", "suspended")) return "";
       return is("started") ? "suspending" : 412;

@@ -365,3 +365,18 @@ test("a stop that comes while a start looks at what is there keeps its signal an
   const made = engine.made[again];
   expect([state(), made?.state, made?.signals]).toEqual(["stopping", "running", ["SIGTERM"]]);
 });
+
+test.each([
+  ["containers", containers],
+  ["Pods", pods],
+])("a restart of a suspended Machine of %s ends its process", async (_name, kind) => {
+  const { service, engine, state } = await withMachine(kind);
+  const [process] = engine.made;
+  service.operate("m", "suspend");
+  await pass(1000);
+  expect(state()).toBe("suspended");
+  service.operate("m", "restart");
+  await pass(1000);
+  expect([state(), process?.state, engine.aliveOf("m").length]).toEqual(["started", "ended", 1]);
+  expect(engine.mistakes).toEqual([]);
+});
