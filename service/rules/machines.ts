@@ -282,7 +282,8 @@ function update(input: Input<typeof rows.update>): Text {
   const machine = operate(context, old, "update", { type: "update", source: "user", changes });
   pruneVersions(context, old.id);
   attach(context, machine, volumes);
-  schedule(context, machine);
+  // Otherwise its next time stays, however often it is updated.
+  if (accepted.config.schedule !== before.schedule) schedule(context, machine);
   const lease = body.lease_ttl === undefined ? undefined : grant(context, machine, input.caller.owner, body.lease_ttl);
   return answerFor(context, machine, lease);
 }

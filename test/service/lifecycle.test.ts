@@ -373,6 +373,27 @@ test("a scheduled Machine is started at every scheduled time, until the schedule
   expect([await app.state(id), await starts()]).toEqual(["stopped", 4]);
 });
 
+test("an update keeps the next scheduled time, unless it changes the schedule", async () => {
+  const app = await stillClock();
+  const config = { schedule: "daily", env: { MACHINES_SIMULATE: "exit:0" } };
+  const { id } = await app.machine(config, { skip_launch: true });
+  const hours = (count: number) => app.clock.advance(count * 3600_000);
+  const update = (more: object = {}) =>
+    app.call("POST", `${app.machines}/${id}`, { config: { image: "nginx", ...config, ...more }, skip_launch: true });
+  const starts = async () => (await eventsOf(app, id)).filter(({ status }) => status === "started").length;
+  hours(23);
+  await update();
+  hours(1);
+  app.clock.advance(soon);
+  expect(await starts()).toBe(1);
+  hours(23);
+  await update({ schedule: "hourly" });
+  app.clock.advance(soon);
+  expect(await starts()).toBe(1);
+  hours(1);
+  expect(await starts()).toBe(2);
+});
+
 test("restart accepts a duration, a number of seconds and a signal, and nothing else", async () => {
   const app = await withApp();
   const { id } = await app.machine();
