@@ -122,11 +122,12 @@ export function armBackup(context: Context, volume: VolumeRow): void {
     context.timers.after(periods.backup, "volume.backup", volume.id);
 }
 
-/** Takes the daily snapshot. */
+/** Takes the daily snapshot, unless another one is being written: a volume has one at a time. */
 export function backup(context: Context, id: string): void {
   const volume = findVolume(context, id);
   if (!volume || isLeaving(volume.state)) return;
-  if (context.runtime.copyProblem?.(volume.region, volume.region) === undefined) takeSnapshot(context, volume);
+  const canCopy = context.runtime.copyProblem?.(volume.region, volume.region) === undefined;
+  if (canCopy && !pendingSnapshot(context, volume)) takeSnapshot(context, volume);
   armBackup(context, volume);
 }
 

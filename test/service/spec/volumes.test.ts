@@ -306,6 +306,19 @@ test("snapshots are taken daily and expire; the retention at their creation appl
   expect(await count()).toBe(1);
 });
 
+test("the daily snapshot is left out while another one is being written", async () => {
+  const app = await stillClock();
+  const { id } = await app.volume();
+  const list = async () => (await app.call("GET", `${at}/${id}/snapshots`)).body;
+  app.clock.advance(24 * hour - 200);
+  expect((await app.call("POST", `${at}/${id}/snapshots`)).status).toBe(200);
+  app.clock.advance(300);
+  expect(await list()).toMatchObject([{ status: "pending" }]);
+  // The next one is taken.
+  app.clock.advance(24 * hour);
+  expect(await list()).toHaveLength(2);
+});
+
 test("snapshots outlive their volume, can be restored, and then expire too", async () => {
   const app = await stillClock();
   const { id } = await app.volume({ snapshot_retention: 5 });
