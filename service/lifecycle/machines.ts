@@ -175,6 +175,11 @@ export function changeMachine(context: Context, machine: MachineRow, changes: Ma
   return changed;
 }
 
+// The event that brought a Machine into its state is kept, and its latest start, by which runtimes know its process.
+const pruneSql = `DELETE FROM events WHERE machine = ?1 AND id <= ?2 AND id NOT IN (
+  SELECT coalesce(max(id), '') FROM events WHERE machine = ?1 AND moved = 1
+  UNION ALL SELECT coalesce(max(id), '') FROM events WHERE machine = ?1 AND moved = 1 AND status = 'starting')`;
+
 /** Records an event. ASSUMED: the latest 100 events of a Machine are kept; a request returns at most 50. */
 export function record(context: Context, machine: MachineRow, cause: Cause, moved: boolean, from?: string): void {
   tellHistory(context, machine, () => configOf(context, machine), { ...cause, from });
@@ -194,7 +199,7 @@ export function record(context: Context, machine: MachineRow, cause: Cause, move
   touchAnswer(context, machine.id);
   const old = "SELECT id FROM events WHERE machine = ? ORDER BY id DESC LIMIT 1 OFFSET ?";
   const last = context.store.get<{ id: string }>(old, machine.id, eventsKept);
-  if (last) context.store.run("DELETE FROM events WHERE machine = ? AND id <= ?", machine.id, last.id);
+  if (last) context.store.run(pruneSql, machine.id, last.id);
 }
 
 /** Moves a Machine into a state and calls the runtime if the state needs it. */

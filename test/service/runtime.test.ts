@@ -33,7 +33,7 @@ function byHand(more: Partial<Runtime> = {}) {
       ...more,
     };
   };
-  return { factory, asked, events: () => (host as RuntimeHost).events };
+  return { factory, asked, host: () => host as RuntimeHost, events: () => (host as RuntimeHost).events };
 }
 
 const settled = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
@@ -49,6 +49,29 @@ test("a runtime's report about a replaced version is ignored", async () => {
   runtime.events().prepared(now);
   await settled();
   expect(await app.state(old.id)).toBe("starting");
+});
+
+test("a runtime knows the start of a Machine for as long as it runs, after however many events", async () => {
+  const runtime = byHand();
+  const app = await withApp({ runtime: runtime.factory });
+  const machine = await app.machine();
+  const one = `${app.machines}/${machine.id}`;
+  for (const event of ["prepared", "started"] as const) {
+    runtime.events()[event](machine);
+    await settled();
+  }
+  const start = () => runtime.host().subject(machine.id)?.start;
+  const before = start();
+  expect(before).toMatch(/^[0-9A-Z]{26}$/);
+  const reached = async () => (await app.call("GET", `${one}/wait?state=started`)).body;
+  const { event_id } = await reached();
+  for (let count = 0; count < 60; count++)
+    for (const what of ["cordon", "uncordon"]) await app.call("POST", `${one}/${what}`);
+  expect(start()).toBe(before);
+  expect((await reached()).event_id).toBe(event_id);
+  // They are the only ones that are kept beside the latest hundred.
+  const { store } = app.service.context;
+  expect(store.get<{ count: number }>("SELECT count(*) AS count FROM events")?.count).toBe(102);
 });
 
 test("a process that exits while it is being suspended has exited", async () => {
