@@ -65,6 +65,7 @@ import type { GroupLog } from "./replication/groupLog.ts";
 import { copyOfStore, requireHere, requireWhole, Store, storeFile } from "./store/database.ts";
 import { lastWritten } from "./store/lastWritten.ts";
 import { lockData, type Held } from "./store/lock.ts";
+import { requireRestored } from "./store/restoring.ts";
 import { Mark } from "./store/mark.ts";
 import { readAhead } from "./store/readAhead.ts";
 import { BoundedCache, RowCache } from "./store/rowCache.ts";
@@ -211,6 +212,7 @@ export function createService(options: ServiceOptions = {}): Service {
     // Files have the time of the computer.
     const written = folder === undefined || leading || options.clock ? undefined : lastWritten(storeFile(folder));
     if (folder !== undefined && !leading) requireHere(folder);
+    if (folder !== undefined && !leading) requireRestored(folder);
     // That of a member is open in this process already.
     if (folder !== undefined && !leading) readAhead(storeFile(folder));
     const store = new Store(folder === undefined ? ":memory:" : storeFile(folder), leading?.log);

@@ -12,6 +12,8 @@ import type { VolumeArchives } from "../runtime/runtime.ts";
 import { prepareFolder } from "../store/prepareFolder.ts";
 import { storeFile } from "../store/database.ts";
 import { dataIdOf } from "../store/dataId.ts";
+import { lockData, type Held } from "../store/lock.ts";
+import { restoringFolder } from "../store/restoring.ts";
 import { importStore } from "../store/transfer.ts";
 import {
   archiveName,
@@ -53,8 +55,18 @@ export interface RestoredAll {
 
 /** Restores a backup. The service can be started once this has succeeded. After a failure, it can be called again. */
 export async function restoreAll(restoring: Restoring): Promise<RestoredAll> {
-  const { restic, at } = restoring;
   const folder = prepareFolder(restoring.folder);
+  // Until the end: neither another restore nor a service may begin here meanwhile.
+  const lock = lockData(folder);
+  try {
+    return await restoreInto(folder, lock, restoring);
+  } finally {
+    lock.release();
+  }
+}
+
+async function restoreInto(folder: string, lock: Held, restoring: Restoring): Promise<RestoredAll> {
+  const { restic, at } = restoring;
   if (existsSync(storeFile(folder)))
     throw new BackupError(
       `${folder} has data already; choose an empty folder with --data, or --app to restore one App`,
@@ -64,7 +76,7 @@ export async function restoreAll(restoring: Restoring): Promise<RestoredAll> {
   const catalogue = new Catalogue(restic, cache, restoring.service);
   const backup = await catalogue.select(restoring);
   const { manifest, snapshot } = backup;
-  const draft = join(own, "restoring");
+  const draft = restoringFolder(folder);
   rmSync(draft, { recursive: true, force: true });
   // Before the long part: a moment that the logs do not reach is an error at once.
   const untils = await logsFor(restic, backup, at);
@@ -85,7 +97,7 @@ export async function restoreAll(restoring: Restoring): Promise<RestoredAll> {
   const pending: Pending = { backup: manifest.id, runtime, postgres, volumes, clusters };
   writePending(folder, pending);
   // Last: with it the folder has a service.
-  importStore(folder, join(draft, files.store));
+  importStore(folder, join(draft, files.store), lock);
   rmSync(draft, { recursive: true, force: true });
   return { backup, missing };
 }

@@ -27,6 +27,7 @@ import { Networks } from "../runtime/networks.ts";
 import { createService } from "../service.ts";
 import { prepareFolder } from "../store/prepareFolder.ts";
 import { storeFile } from "../store/database.ts";
+import { requireRestored } from "../store/restoring.ts";
 import { clearRunning, lockData, writeRunning, type Held, type Running } from "../store/lock.ts";
 import { MemberCopy, NewerEntry, schemaOfCopies, snapshotOf } from "../store/memberCopy.ts";
 import { keepToken } from "../store/tokenFile.ts";
@@ -64,6 +65,7 @@ export async function serveAsMember(plan: Plan, store: string): Promise<Running>
   requireFreeFolder(prepareFolder(folder));
   requireAdvertised(plan);
   const lock = lockData(folder);
+  requireRestored(folder);
   const log = await joinStore(store, fileKey, folder);
   const key = memberKeyOf(folder);
   const place = await placeOf(options, folder);

@@ -98,8 +98,13 @@ export function lockData(folder: string): Held {
     return held;
   }
   const running = readRunning(folder);
-  const who = running ? ` (pid ${running.pid}, ${running.url})` : "";
-  throw new StoreError(`another machines-service${who} serves ${folder}. Stop it first, or use another data folder.`);
+  if (running)
+    throw new StoreError(
+      `another machines-service (pid ${running.pid}, ${running.url}) serves ${folder}. Stop it first, or use another data folder.`,
+    );
+  throw new StoreError(
+    `another machines-service serves ${folder}, or restores into it. Wait for its end, or use another data folder.`,
+  );
 }
 
 /** Records the address of the service of a data folder. */

@@ -14,10 +14,11 @@ import {
   StoreError,
   storeFile,
 } from "./database.ts";
-import { lockData } from "./lock.ts";
+import { lockData, type Held } from "./lock.ts";
 import { isCopyFile } from "./memberCopy.ts";
 import { readMark } from "./markFile.ts";
 import { keepPrivate, readIfThere, syncFile, syncFolder, writePrivately } from "./privateFile.ts";
+import { requireRestored } from "./restoring.ts";
 import { tokenFile } from "./tokenFile.ts";
 import { addToken } from "./tokens.ts";
 import { sqliteCode } from "../sqliteCode.ts";
@@ -82,14 +83,18 @@ function unpack(draft: string, file: string): Readonly<Record<keyof typeof parts
   }
 }
 
-/** Imports an export into an empty data folder. Throws a StoreError when it would overwrite anything. */
-export function importStore(folder: string, file: string): void {
+/**
+ * Imports an export into an empty data folder, of which a caller may hold the lock already. Throws a StoreError when it would overwrite
+ * anything.
+ */
+export function importStore(folder: string, file: string, held?: Held): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   chmodSync(folder, 0o700);
-  const lock = lockData(folder);
+  const lock = held ?? lockData(folder);
   const store = storeFile(folder);
   const draft = `${store}.${process.pid}`;
   try {
+    if (!held) requireRestored(folder);
     if (existsSync(store))
       throw new StoreError(`${store} exists already; choose another --data folder, or move it away first`);
     removeDrafts(store, /^\.\d+(-journal)?$/); // of killed imports
@@ -110,7 +115,7 @@ export function importStore(folder: string, file: string): void {
     throw fileProblem(error, file, "imported");
   } finally {
     rmSync(draft, { force: true });
-    lock.release();
+    if (!held) lock.release();
   }
 }
 

@@ -1,0 +1,86 @@
+// restore: what happens beside it, and what it leaves. A program that does what restic does keeps the repository;
+// test/service/backup.test.ts has restic itself.
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { Restic } from "../../service/backup/restic.ts";
+import { restoreAll } from "../../service/backup/restore.ts";
+import { fakeRepository } from "../support/fakeRestic.ts";
+import { caller } from "./client.ts";
+import { command, folder, foreground } from "./command.ts";
+
+/** A repository with the backup of a stopped service with one App. */
+async function backedUp() {
+  const { repository, to, from } = fakeRepository();
+  const data = folder();
+  const service = await foreground(data);
+  await caller(service.url, service.token)("POST", "/apps", { name: "shop", org_slug: "personal" });
+  expect(await command(["backup", "--data", data, ...to])).toMatchObject({ code: 0, err: "" });
+  await command(["stop", "--data", data]);
+  return { repository, to, from };
+}
+
+/** Restores into a folder. Acts once the contents are there, and before they are placed. */
+async function restoreWhile(
+  target: string,
+  repository: ReturnType<typeof fakeRepository>["repository"],
+  act: () => Promise<void>,
+) {
+  class Held extends Restic {
+    override async restore(...args: Parameters<Restic["restore"]>) {
+      await super.restore(...args);
+      await act();
+    }
+  }
+  const restic = new Held(repository, join(target, "backup", "cache"));
+  return restoreAll({ restic, folder: target, volumesOf: () => Promise.reject(new Error("it has no volumes")) });
+}
+
+const namesOf = async ({ url, token }: { url: string; token: string }): Promise<string[]> => {
+  const { body } = await caller(url, token)("GET", "/apps?org_slug=personal");
+  return (body as { apps: { name: string }[] }).apps.map(({ name }) => name);
+};
+
+test("neither another restore, an import nor a service begins in a folder while one is restored there", async () => {
+  const { repository, from } = await backedUp();
+  const target = folder();
+  await restoreWhile(target, repository, async () => {
+    for (const one of [
+      ["restore", ...from],
+      ["import", "none"],
+      ["start", "--listen", "127.0.0.1:0"],
+    ])
+      expect(await command([...one, "--data", target])).toMatchObject({
+        code: 1,
+        err: expect.stringContaining("or restores into it. Wait for its end"),
+      });
+  });
+  expect(await namesOf(await foreground(target))).toEqual(["shop"]);
+});
+
+test("a folder whose restore has not ended is served by no service, and the restore can be repeated", async () => {
+  const { repository, from } = await backedUp();
+  const target = folder();
+  await expect(
+    restoreWhile(target, repository, () => Promise.reject(new Error("the network is gone"))),
+  ).rejects.toThrow("the network is gone");
+  for (const one of [
+    ["start", "--detach", "--listen", "127.0.0.1:0"],
+    ["import", "none"],
+  ])
+    expect(await command([...one, "--data", target])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`a restore into ${target} has not ended; repeat it`),
+    });
+  expect(await command(["restore", "--data", target, ...from])).toMatchObject({ code: 0, err: "" });
+  expect(await namesOf(await foreground(target))).toEqual(["shop"]);
+});
+
+test("a restore that ended just after it had placed the store has ended", async () => {
+  const { from } = await backedUp();
+  const target = folder();
+  expect(await command(["restore", "--data", target, ...from])).toMatchObject({ code: 0, err: "" });
+  mkdirSync(join(target, "backup", "restoring"));
+  expect(existsSync(join(target, "service.db"))).toBe(true);
+  expect(await namesOf(await foreground(target))).toEqual(["shop"]);
+});
