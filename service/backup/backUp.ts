@@ -31,9 +31,9 @@ import type { Restic } from "./restic.ts";
 export interface Source {
   readonly folder: string;
   readonly lineage: string;
-  /** Names of the runtime and of the engine of clusters. */
-  readonly runtime: string;
-  readonly postgres: string;
+  /** Names of the runtime and of the engine of clusters; undefined if they are not known. */
+  readonly runtime?: string | undefined;
+  readonly postgres?: string | undefined;
   /** Undefined if it gives no access to the contents of volumes. */
   readonly volumes: VolumeArchives | undefined;
   /** Undefined if clusters have no data. */

@@ -8,7 +8,7 @@ import { backupMetrics as of } from "../watch/catalogue.ts";
 import type { Measured } from "../watch/exposition.ts";
 import { backUp, wantedOf, type Made, type Source, type Written } from "./backUp.ts";
 import { Catalogue, tags, type Logs, type Manifest } from "./contents.ts";
-import { lineageOf, placesOf, readLast, writeLast, writeRepository, type LastResult } from "./places.ts";
+import { lineageOf, placesOf, readLast, writeEngines, writeLast, writeRepository, type LastResult } from "./places.ts";
 import { readPolicy, usualPolicy, type Policy } from "./policy.ts";
 import { restoreApp } from "./restoreApp.ts";
 import { BackupError } from "./backupError.ts";
@@ -101,7 +101,8 @@ export class Backups {
   /** Begins the schedule. */
   async begin(service: Service): Promise<void> {
     this.#service = service;
-    const { folder, repository } = this.#options;
+    const { folder, repository, postgres } = this.#options;
+    writeEngines(folder, { runtime: this.#context.runtime.name, postgres });
     if (!repository) return;
     // At once: a wrong option is an error of the start.
     const restic = this.#restic(repository);

@@ -64,8 +64,9 @@ export interface Manifest {
   readonly begun: number;
   /** The moment of the store. */
   readonly at: number;
-  readonly runtime: string;
-  readonly postgres: string;
+  /** Names of the runtime and of the engine of clusters; undefined if the service was stopped, and its folder does not say. */
+  readonly runtime?: string | undefined;
+  readonly postgres?: string | undefined;
   readonly volumes: Readonly<Record<string, VolumePart>>;
   readonly clusters: Readonly<Record<string, ClusterPart>>;
   /** The hash of the file with the store. */

@@ -7,8 +7,9 @@ import { placesOf } from "./places.ts";
 
 /** What the first start of a restored service has to do. */
 export interface Pending extends Restored {
-  readonly runtime: string;
-  readonly postgres: string;
+  /** The engines that the service had, as far as the backup knows them. */
+  readonly runtime?: string | undefined;
+  readonly postgres?: string | undefined;
 }
 
 const pendingFile = (folder: string): string => join(placesOf(folder).folder, "restored.json");

@@ -21,6 +21,8 @@ export const placesOf = (folder: string) => {
     lastResult: join(own, "last.json"),
     repository: join(own, "repository.json"),
     lineage: join(own, "lineage"),
+    /** Not among what is only for backups: every start writes it. */
+    engines: join(folder, "engines.json"),
   };
 };
 
@@ -69,6 +71,23 @@ export const readRepository = (folder: string): Repository | undefined => readJs
 /** Keeps the repository for commands. It may have a password in its address, and no other secret. */
 export const writeRepository = (folder: string, repository: Repository): void =>
   writePrivately(prepare(folder).repository, `${JSON.stringify(repository)}\n`);
+
+/** Names of what runs the Machines and the Postgres clusters of a service. */
+export interface Engines {
+  readonly runtime: string;
+  readonly postgres: string;
+}
+
+/** The engines that the last start of the service in a data folder had; undefined of services before this was kept. */
+export const readEngines = (folder: string): Engines | undefined => readJson(placesOf(folder).engines);
+
+/** Keeps the engines for a backup of the stopped service. */
+export function writeEngines(folder: string, engines: Engines): void {
+  const { runtime, postgres } = readEngines(folder) ?? {};
+  // It waits for the disk.
+  if (runtime === engines.runtime && postgres === engines.postgres) return;
+  writePrivately(placesOf(folder).engines, `${JSON.stringify(engines)}\n`);
+}
 
 /** The lineage of a data folder, if a backup gave it one. */
 export function readLineage(folder: string): string | undefined {

@@ -100,11 +100,14 @@ async function restore(_: Flags, command: Command): Promise<void> {
   }
   const { backup: found, missing } = await restoreBackup(from, { id, at });
   const { manifest } = found;
-  const options = [
-    ...(manifest.runtime === "simulated" ? [] : [` --runtime ${manifest.runtime}`]),
-    ...(manifest.postgres === "simulated" ? [] : [` --postgres ${manifest.postgres}`]),
-  ];
-  print(`${from.folder} has backup ${found.id}; to serve it: ${ownCommand("start", from.folder)}${options.join("")}`);
+  const options = (["runtime", "postgres"] as const).flatMap((name) => {
+    const value = manifest[name] ?? "simulated";
+    return value === "simulated" ? [] : [` --${name} ${value}`];
+  });
+  const isKnown = manifest.runtime !== undefined && manifest.postgres !== undefined;
+  print(
+    `${from.folder} has backup ${found.id}; to serve it${isKnown ? "" : ", with the --runtime and --postgres that it had"}: ${ownCommand("start", from.folder)}${options.join("")}`,
+  );
   if (missing.length > 0) process.exitCode = 1;
   for (const { kind, id: part, reason } of missing) warn(`${kind} ${part} could not be restored: ${reason}`);
 }

@@ -3,7 +3,16 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { backUp, wantedIn } from "../backup/backUp.ts";
 import { Catalogue, type Backup } from "../backup/contents.ts";
-import { lineageOf, placesOf, readLineage, readRepository, type LastResult } from "../backup/places.ts";
+import { readPending, type Pending } from "../backup/pending.ts";
+import {
+  lineageOf,
+  placesOf,
+  readEngines,
+  readLineage,
+  readRepository,
+  type Engines,
+  type LastResult,
+} from "../backup/places.ts";
 import { restoreAll, type RestoredAll } from "../backup/restore.ts";
 import { Restic, type Repository } from "../backup/restic.ts";
 import { backupRequest, type Done, type RestoredApp, type Task } from "../backup/route.ts";
@@ -107,7 +116,9 @@ async function backUpStopped(selected: Selected): Promise<LastResult> {
     const closing = new AbortController();
     const begun = Date.now();
     const source = {
-      ...{ folder, runtime: "simulated", postgres: "simulated", volumes: undefined, clusters: undefined },
+      ...{ folder, volumes: undefined, clusters: undefined },
+      // One that was restored and not started since has those of its backup.
+      ...enginesOf(readEngines(folder) ?? readPending(folder)),
       lineage: lineageOf(folder, systemRandom()),
       writeStore: (target: string) => writeStore(folder, target, closing.signal),
       now: () => Date.now(),
@@ -122,6 +133,8 @@ async function backUpStopped(selected: Selected): Promise<LastResult> {
     lock.release();
   }
 }
+
+const enginesOf = ({ runtime, postgres }: Pick<Pending, keyof Engines> = {}) => ({ runtime, postgres });
 
 /** The backups of a repository, oldest first. */
 export const listBackups = async (selected: Selected): Promise<readonly Backup[]> =>

@@ -377,7 +377,7 @@ function pendingOf(
   const pending = readPending(folder);
   const given = { runtime, postgres };
   for (const name of ["runtime", "postgres"] as const)
-    if (pending && pending[name] !== given[name])
+    if (pending && (pending[name] ?? given[name]) !== given[name])
       throw new Problem(
         `--${name} ${given[name]}: the backup that was restored into ${folder} has --${name} ${pending[name]}`,
       );

@@ -1,6 +1,6 @@
 // restore: what happens beside it, and what it leaves. A program that does what restic does keeps the repository;
 // test/service/backup.test.ts has restic itself.
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Restic } from "../../service/backup/restic.ts";
@@ -83,4 +83,42 @@ test("a restore that ended just after it had placed the store has ended", async 
   mkdirSync(join(target, "backup", "restoring"));
   expect(existsSync(join(target, "service.db"))).toBe(true);
   expect(await namesOf(await foreground(target))).toEqual(["shop"]);
+});
+
+test("a backup of a stopped service is restored for the engines that the service had", async () => {
+  const { to, from } = fakeRepository();
+  const data = folder();
+  await foreground(data, ["--postgres", "embedded"]);
+  await command(["stop", "--data", data]);
+  expect(await command(["backup", "--data", data, ...to])).toMatchObject({ code: 0, err: "" });
+  const [made] = JSON.parse((await command(["backup", "list", ...from, "--json"])).out) as object[];
+  expect(made).toMatchObject({ runtime: "simulated", postgres: "embedded" });
+  const target = folder();
+  expect(await command(["restore", "--data", target, ...from])).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/start .*--postgres embedded\n$/),
+  });
+  expect(await command(["start", "--data", target, "--listen", "127.0.0.1:0"])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("--postgres simulated: the backup"),
+  });
+  await foreground(target, ["--postgres", "embedded"]);
+});
+
+test("a backup of a stopped service whose engines are not known is restored for any", async () => {
+  const { to, from } = fakeRepository();
+  const data = folder();
+  await foreground(data);
+  await command(["stop", "--data", data]);
+  // As an earlier version left the folder.
+  rmSync(join(data, "engines.json"));
+  expect(await command(["backup", "--data", data, ...to])).toMatchObject({ code: 0, err: "" });
+  const target = folder();
+  expect(await command(["restore", "--data", target, ...from])).toMatchObject({
+    code: 0,
+    out: expect.stringContaining("with the --runtime and --postgres that it had"),
+  });
+  // The backup of a restored folder has what that one has.
+  expect(await command(["backup", "--data", target, ...to])).toMatchObject({ code: 0, err: "" });
+  await foreground(target, ["--postgres", "embedded"]);
 });
