@@ -3,7 +3,7 @@
 import { requireSame } from "./hashes.ts";
 import { reasonOf } from "../reasonOf.ts";
 import { createHash, randomBytes } from "node:crypto";
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Transform, type Readable } from "node:stream";
 import { ownAll } from "../runtime/postgres/files.ts";
@@ -59,10 +59,18 @@ export async function restoreAll(restoring: Restoring): Promise<RestoredAll> {
   // Until the end: neither another restore nor a service may begin here meanwhile.
   const lock = lockData(folder);
   try {
-    return await restoreInto(folder, lock, restoring);
+    const restored = await restoreInto(folder, lock, restoring);
+    await leaveToOwnerOf(folder, folder);
+    return restored;
   } finally {
     lock.release();
   }
+}
+
+/** Gives what root has written below a data folder to its owner: the service may be another user, which has to be able to use it. */
+export async function leaveToOwnerOf(folder: string, path: string): Promise<void> {
+  const { uid, gid } = statSync(folder);
+  if (process.getuid?.() === 0 && uid !== 0) await ownAll(path, uid, gid);
 }
 
 async function restoreInto(folder: string, lock: Held, restoring: Restoring): Promise<RestoredAll> {

@@ -13,7 +13,7 @@ import {
   type Engines,
   type LastResult,
 } from "../backup/places.ts";
-import { restoreAll, type RestoredAll } from "../backup/restore.ts";
+import { leaveToOwnerOf, restoreAll, type RestoredAll } from "../backup/restore.ts";
 import { Restic, type Repository } from "../backup/restic.ts";
 import { backupRequest, type Done, type RestoredApp, type Task } from "../backup/route.ts";
 import { verify, type Verified } from "../backup/verify.ts";
@@ -127,6 +127,7 @@ async function backUpStopped(selected: Selected): Promise<LastResult> {
     const { manifest, addedBytes } = await backUp(restic, source, wanted, (made) => Promise.resolve(made)).catch(
       problemOf,
     );
+    await leaveToOwnerOf(folder, placesOf(folder).folder);
     const { id, missing, at } = manifest;
     return { id, result: "complete", begun, ended: Date.now(), addedBytes, missing, lastComplete: at };
   } finally {

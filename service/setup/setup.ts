@@ -89,7 +89,7 @@ export async function planSetup({ given, options }: Wanted): Promise<SetupPlan> 
     ...(await packages(settings, installed)),
     ...(await postgresPackage(installed)),
     ...(await user(installed)),
-    ...folders(installed),
+    ...(await folders(installed)),
   ];
   const after = withSettings(before, settings);
   const isConfigured = textIn(settingsFile) === after;
@@ -211,7 +211,7 @@ async function user(installed: Installed): Promise<Step[]> {
 }
 
 /** The folders of the data and of the backups. */
-function folders(installed: Installed): Step[] {
+export async function folders(installed: Installed): Promise<Step[]> {
   const { data, backups, postgres } = installed;
   const owner = needsRoot(installed) ? "root" : serviceUser;
   const creation = (path: string | undefined, mode: string): Step[] => {
@@ -220,7 +220,22 @@ function folders(installed: Installed): Step[] {
     return [{ title: `creates the folder ${path}`, run: () => must("install", args) }];
   };
   // Servers of Postgres have users of their own, which pass through it.
-  return [...creation(data, postgres === "embedded" ? "0711" : "0700"), ...creation(backups, "0700")];
+  return [
+    ...creation(data, postgres === "embedded" ? "0711" : "0700"),
+    ...(await takeover(installed)),
+    ...creation(backups, "0700"),
+  ];
+}
+
+/** Data of another user, as root restores or imports them before the setup. A service that is root needs no step. */
+async function takeover(installed: Installed): Promise<Step[]> {
+  const { data } = installed;
+  const stat = statSync(data, { throwIfNoEntry: false });
+  if (needsRoot(installed) || !stat?.isDirectory()) return [];
+  const { code, out } = await run("id", ["-u", serviceUser]);
+  if (code === 0 && Number(out.trim()) === stat.uid) return [];
+  const args = ["--recursive", "--no-dereference", `${serviceUser}:${serviceUser}`, data];
+  return [{ title: `gives ${data} to the user ${serviceUser}`, run: () => must("chown", args) }];
 }
 
 const systemctl = (...args: readonly string[]): Promise<Ended> => run("systemctl", args);

@@ -1,11 +1,11 @@
 // Allows one service per data folder. The lock is SQLite's lock on a file next to the data. The operating system releases it
 // when the process ends in any way, so locks are never stale and process ids need no check.
-import { chmodSync, existsSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { StoreError } from "./database.ts";
 import { sqliteCode } from "../sqliteCode.ts";
-import { writePrivately } from "./privateFile.ts";
+import { createPrivately, writePrivately } from "./privateFile.ts";
 
 /** The console of a running service. */
 export interface RunningConsole {
@@ -59,8 +59,17 @@ export function tryLock(file: string, waitMs = 0): Held | undefined {
 /** Another user who may read the file could hold the lock. It is not opened here: closing it would release a lock of this process. */
 function forUsOnly(file: string): void {
   const stat = lstatSync(file, { throwIfNoEntry: false });
-  if (!stat) writeFileSync(file, "", { mode: 0o600, flag: "a" });
+  if (!stat) create(file);
   else if (stat.isFile() && (stat.mode & 0o077) !== 0 && stat.uid === process.getuid?.()) chmodSync(file, 0o600);
+}
+
+function create(file: string): void {
+  try {
+    createPrivately(file, "");
+  } catch (error) {
+    // Another process has created it meanwhile.
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  }
 }
 
 function attempt(file: string, sql: string): Held | undefined {

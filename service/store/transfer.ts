@@ -17,7 +17,7 @@ import {
 import { lockData, type Held } from "./lock.ts";
 import { isCopyFile } from "./memberCopy.ts";
 import { readMark } from "./markFile.ts";
-import { keepPrivate, readIfThere, syncFile, syncFolder, writePrivately } from "./privateFile.ts";
+import { keepPrivate, leaveToOwner, readIfThere, syncFile, syncFolder, writePrivately } from "./privateFile.ts";
 import { requireRestored } from "./restoring.ts";
 import { tokenFile } from "./tokenFile.ts";
 import { addToken } from "./tokens.ts";
@@ -104,6 +104,7 @@ export function importStore(folder: string, file: string, held?: Held): void {
     const there = readIfThere(keyFile(folder));
     if (there !== undefined && there !== key)
       throw new StoreError(`${keyFile(folder)} belongs to other data; move it away first`);
+    leaveToOwner(draft);
     syncFile(draft);
     if (key !== null) writePrivately(keyFile(folder), `${key}\n`);
     if (token !== null) writePrivately(tokenFile(folder), `${token}\n`);

@@ -1,6 +1,6 @@
 // restore: what happens beside it, and what it leaves. A program that does what restic does keeps the repository;
 // test/service/backup.test.ts has restic itself.
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Restic } from "../../service/backup/restic.ts";
@@ -122,3 +122,36 @@ test("a backup of a stopped service whose engines are not known is restored for 
   expect(await command(["backup", "--data", target, ...to])).toMatchObject({ code: 0, err: "" });
   await foreground(target, ["--postgres", "embedded"]);
 });
+
+const isRoot = process.getuid?.() === 0;
+
+test.skipIf(!isRoot)(
+  "what root restores, imports and changes in the folder of another user is that user's",
+  async () => {
+    const { from, to } = await backedUp();
+    const restored = folder();
+    const imported = folder();
+    for (const data of [restored, imported]) {
+      mkdirSync(data);
+      chownSync(data, 65534, 65534);
+    }
+    expect(await command(["restore", "--data", restored, ...from])).toMatchObject({ code: 0, err: "" });
+    const [{ id }] = JSON.parse((await command(["token", "list", "--data", restored, "--json"])).out) as [
+      { id: string },
+    ];
+    expect(await command(["token", "rotate", id, "--data", restored])).toMatchObject({ code: 0 });
+    expect(await command(["backup", "--data", restored, ...to])).toMatchObject({ code: 0, err: "" });
+    const file = join(restored, "..", "export.machines");
+    expect(await command(["export", file, "--data", restored])).toMatchObject({ code: 0 });
+    expect(await command(["import", file, "--data", imported])).toMatchObject({ code: 0 });
+    const ownersIn = (data: string) =>
+      readdirSync(data, { recursive: true, encoding: "utf8" })
+        .filter((name) => !name.startsWith(join("backup", "cache")))
+        .map((name) => [name, statSync(join(data, name)).uid]);
+    for (const data of [restored, imported]) {
+      const owners = ownersIn(data);
+      expect(owners.map(([name]) => name)).toEqual(expect.arrayContaining(["service.db", "service.lock", "token"]));
+      expect(owners.filter(([, uid]) => uid !== 65534)).toEqual([]);
+    }
+  },
+);

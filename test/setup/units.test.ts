@@ -1,7 +1,12 @@
 // The units of systemd, and what the service says to it.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { managerOf, unitOf } from "../../service/local/systemd.ts";
+import { folders } from "../../service/setup/setup.ts";
 import { needsRoot, unitsOf, type Installed } from "../../service/setup/units.ts";
+import { afterThisTest } from "../support/leftovers.ts";
 
 const alone: Installed = {
   command: ["/usr/bin/node", "/usr/lib/node_modules/machines-service/dist/service/main.js", "start"],
@@ -80,4 +85,15 @@ test("the service says that it is ready, alive and about to end, and its program
 test("a process that systemd did not start is no unit", () => {
   expect(managerOf({})).toBeUndefined();
   expect(unitOf({ SYSTEMD_EXEC_PID: "1" })).toBeUndefined();
+});
+
+test("data of another user are given to the user of the service, unless that is root", async () => {
+  const data = mkdtempSync(join(tmpdir(), "machines-owner-"));
+  afterThisTest(() => rmSync(data, { recursive: true }));
+  const titles = async (more: Partial<Installed>) =>
+    (await folders({ ...alone, ...more, data })).map(({ title }) => title);
+  expect(await titles({ runtime: "kubernetes", postgres: "simulated" })).toEqual([
+    `gives ${data} to the user machines-service`,
+  ]);
+  expect(await titles({})).toEqual([]);
 });
