@@ -94,7 +94,9 @@ function refuseFile(file: string | undefined): void {
 export function addData(program: Command): void {
   program
     .command("seed <file>")
-    .description("create the objects that a JSON file describes, unless they exist; the service need not run")
+    .description(
+      "create the objects that a JSON file describes, unless they exist, in the running service, or in a folder without one",
+    )
     .action(fill);
   program
     .command("reset")

@@ -46,7 +46,7 @@ async function ofService(
     ...(app === undefined ? {} : { app }),
     ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
   });
-  const service = await reach(folder);
+  const service = reach(folder);
   try {
     const slugs = orgsOf(service.store, { org, app }, folder);
     await withTokens(service, { name: "history", role: "read", lifetimeMs: null }, async ({ tokenOf }) => {

@@ -186,7 +186,7 @@ async function list(named: string | undefined, _: Flags, command: Command): Prom
   const running = findRunning(folder);
   if (!running)
     throw new Problem(`no service is running for ${folder}; start it with \`${ownCommand("start --detach", folder)}\``);
-  const service = await reach(folder);
+  const service = reach(folder);
   try {
     const scope = { orgs: orgsOf(service.store, flags, folder), app: flags.app };
     // The clock of the service may be far ahead, so the tokens do not expire.

@@ -62,7 +62,7 @@ async function eachLine(
   path: (store: Store, id: string) => string,
   handle: (line: string) => void,
 ): Promise<void> {
-  const service = await reach(folder);
+  const service = reach(folder);
   try {
     const { slug, app: id = "" } = holderOf(service.store, { app }, folder);
     const at = path(service.store, id);

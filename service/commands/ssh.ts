@@ -27,7 +27,7 @@ async function ssh(_app: string, _machine: string | undefined, _words: string[],
     throw new Problem(`a command follows \`--\`: machines-service ssh ${app} ${named} -- ${rest.join(" ")}`);
   const running = findRunning(folder);
   if (!running) throw new Problem(`machines-service is not running (data ${folder})`);
-  const service = await reach(folder);
+  const service = reach(folder);
   try {
     const { store } = service;
     const { slug, app: id = "" } = holderOf(store, { app }, folder);

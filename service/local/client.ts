@@ -1,8 +1,10 @@
-// Requests of commands to the service of a data folder: the running one, or one inside this process while the command lasts.
+// Requests of commands to the service of a data folder: the running one, or a new one inside this process while the command lasts.
+import { existsSync } from "node:fs";
 import { get as httpGet, type IncomingMessage } from "node:http";
 import { get as httpsGet } from "node:https";
 import { createInterface } from "node:readline";
-import type { Store } from "../store/database.ts";
+import { ownCommand } from "../ownCommand.ts";
+import { storeFile, type Store } from "../store/database.ts";
 import type { Running } from "../store/lock.ts";
 import { commandStore } from "./commandStore.ts";
 import { findRunning } from "./daemon.ts";
@@ -61,17 +63,27 @@ export async function* streamFrom(folder: string, token: string, path: string): 
   throw new Problem(error ?? `the service answered ${response.statusCode}`);
 }
 
-/** Reaches the service of a data folder until it is closed. Throws a StoreError when the folder cannot be used. */
-export async function reach(folder: string): Promise<Reached> {
+const toStart = (folder: string): string => `start it first: ${ownCommand("start --detach", folder)}`;
+
+/** Reaches the running service of a data folder until it is closed. Throws a Problem if it does not run. */
+export function reach(folder: string): Reached {
   const running = findRunning(folder);
-  if (running) {
-    const store = commandStore(folder);
-    return {
-      store,
-      send: (token, request) => ask(running, token, request),
-      close: () => Promise.resolve(store.close()),
-    };
-  }
+  if (!running) throw new Problem(`no service is running for ${folder}; ${toStart(folder)}`);
+  const store = commandStore(folder);
+  return {
+    store,
+    send: (token, request) => ask(running, token, request),
+    close: () => Promise.resolve(store.close()),
+  };
+}
+
+/**
+ * Reaches the running service of a data folder, or a new one in a folder without a service, while the command lasts. Throws a Problem if
+ * there is one that is stopped: only its start has the options that say what runs its Machines, and which regions and images there are.
+ */
+export async function reachOrCreate(folder: string): Promise<Reached> {
+  if (findRunning(folder)) return reach(folder);
+  if (existsSync(storeFile(folder))) throw new Problem(`the service of ${folder} is stopped; ${toStart(folder)}`);
   const { createService } = await import("../service.ts");
   const service = createService({ data: folder });
   return {

@@ -3,7 +3,7 @@ import { isLeaving, type VolumeState } from "../states/volumeStates.ts";
 import { listImage } from "../rules/images.ts";
 import { setDns, type DnsAnswer } from "../runtime/dns.ts";
 import { ensureOrg, findOrg } from "../store/tokens.ts";
-import { reach, type Reached, type Request } from "./client.ts";
+import { reachOrCreate, type Reached, type Request } from "./client.ts";
 import { withTokens, type SendFor } from "./orgRequests.ts";
 import { Problem } from "./problem.ts";
 import { readSeed, type Seed, type SeedApp } from "./seedFile.ts";
@@ -34,11 +34,11 @@ function count(tally: Tallies[keyof Tallies], there: boolean): boolean {
   return there;
 }
 
-/** Fills the service of a data folder, which need not run. Throws a Problem at the first refusal. */
+/** Fills the running service of a data folder, or a new one in a folder without any. Throws a Problem at the first refusal. */
 export async function seed(folder: string, file: string): Promise<Tallies> {
   const plan = readSeed(file);
   const tallies = Object.fromEntries(kinds.map((kind) => [kind, { created: 0, existing: 0 }])) as Tallies;
-  const service = await reach(folder);
+  const service = await reachOrCreate(folder);
   const { store } = service;
   try {
     await store.write(() => fillStore(store, file, plan, tallies));

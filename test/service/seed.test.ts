@@ -1,4 +1,4 @@
-// seed: the objects of a file exist afterwards, once, whether the service runs or not.
+// seed: the objects of a file exist afterwards, once, in the running service, or in a new one that is not running afterwards.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -45,6 +45,7 @@ test("the documented example fills an unused folder, and changes nothing again",
     "machines 2 0",
   ]);
   expect(await command(["status", "--data", data])).toMatchObject({ code: 3 });
+  await start(data);
   expect(tallies((await seed(data, example ?? "")).out)).toEqual([
     "organizations 0 1",
     "images 1 0",
@@ -54,6 +55,7 @@ test("the documented example fills an unused folder, and changes nothing again",
     "volumes 0 1",
     "machines 0 2",
   ]);
+  await command(["stop", "--data", data]);
 
   const service = createService({ data, delays: "none" });
   const { store } = service.context;
@@ -113,9 +115,11 @@ test("existing objects are kept, missing ones are created: volumes of one name a
     volumes: [disk("fra"), disk("fra"), disk("ams")],
     machines: [db("one", "fra"), db("two", "fra"), db("three", "ams")],
   };
+  await start(data);
   const { err, out } = await seed(data, { apps: [more] });
   expect(err).toBe("");
   expect(tallies(out)).toEqual(["apps 0 1", "secrets 1 1", "volumes 2 1", "machines 2 1"]);
+  await command(["stop", "--data", data]);
   const service = createService({ data });
   const ask = async (url: string) =>
     (await service.app.inject({ url, headers: { authorization: `Bearer ${service.token}` } })).json();
@@ -198,6 +202,7 @@ test("a refusal of the service is reported with its location, and earlier object
   const { code, err } = await seed(data, { apps: [app] });
   expect(code).toBe(1);
   expect(err).toContain('apps[0].machines[1] was refused with 422: region "nowhere" not found');
+  await start(data);
   expect(tallies((await seed(data, { apps: [{ ...app, machines: [machine("one", "fra")] }] })).out)).toEqual([
     "apps 0 1",
     "machines 0 1",
@@ -214,6 +219,24 @@ test("a volume in use, and an App of another owner, are reported", async () => {
   expect((await seed(data, { apps: [crowded] })).err).toContain(
     'invalid apps[0].machines[1].config.mounts[0].volume, got "data", no volume of that name is free',
   );
+  await start(data);
   const taken = { orgs: [{ slug: "team" }], apps: [{ org: "team", name: "web" }] };
   expect((await seed(data, taken)).err).toContain('apps[0].name, got "web", is an App of another organization');
+});
+
+test("a stopped service is not filled: only its start knows its runtime, its regions and its registries", async () => {
+  const data = folder();
+  await start(data);
+  await command(["stop", "--data", data]);
+  const { code, out, err } = await seed(data, { apps: [{ name: "shop" }] });
+  expect([code, out]).toEqual([1, ""]);
+  expect(err).toContain(`the service of ${data} is stopped; start it first: `);
+});
+
+test.each([["url"], ["logs"]])("%s of an App creates no service in a mistyped folder", async (name) => {
+  const data = folder();
+  const { code, out, err } = await command([name, "shop", "--data", data]);
+  expect([code, out]).toEqual([1, ""]);
+  expect(err).toContain(`no service is running for ${data}; start it first: `);
+  expect(existsSync(data)).toBe(false);
 });
