@@ -7,7 +7,8 @@ import { givenPrices, pricesOf } from "../../provider/cost/prices.ts";
 import { costReport } from "../../provider/cost/report.ts";
 import type { Prices } from "../../api/prices.ts";
 import { exportStack } from "../pulumi.ts";
-import { previewed, readPlan, selectedStack } from "../savedPlan.ts";
+import { previewed, readPlan, selectedStack, type Plans } from "../savedPlan.ts";
+import { readState, type StackState } from "../stackState.ts";
 import type { Streams } from "../terminal.ts";
 import { textIn } from "../textIn.ts";
 import { pricedIn } from "./plan.ts";
@@ -30,9 +31,31 @@ export async function cost(options: CostOptions, { out }: Streams): Promise<void
   const name = options.stack ?? (await selectedStack());
   const prices = pricesIn((options.policyPackConfig ?? []).map((path) => path.replaceAll("{stack}", bareId(name))));
   const plans = options.plan === undefined ? await previewed(name) : readPlan(textIn(options.plan), options.plan);
-  const report = costReport(pricedIn(plans, await exportStack(name), `the state of ${name}`), prices);
+  const exported = await exportStack(name);
+  if (options.plan !== undefined) requirePlanOf(name, readState(exported, `the state of ${name}`), plans, options.plan);
+  const report = costReport(pricedIn(plans, exported, `the state of ${name}`), prices);
   const show = options.json ? jsonOf : options.markdown ? markdownOf : textOf;
   out(show(name, report));
+}
+
+/**
+ * The URNs of a plan name its stack, which has to be the one whose state it is compared with: the sum would be of both.
+ * @throws MachinesError `invalid-input`
+ */
+export function requirePlanOf(
+  name: string,
+  { stack = bareId(name), project }: Pick<StackState, "stack" | "project">,
+  plans: Plans,
+  source: string,
+): void {
+  for (const urn of Object.keys(plans)) {
+    const [, ofStack, ofProject] = /^urn:pulumi:([^:]*)::([^:]*)::/.exec(urn) ?? [];
+    if (ofStack === undefined || (ofStack === stack && (project ?? ofProject) === ofProject)) continue;
+    throw new MachinesError(
+      "invalid-input",
+      `${source} is a plan of stack ${ofStack} of ${ofProject}, not of ${stack}${project === undefined ? "" : ` of ${project}`}; name its stack with --stack, or save a plan of this one with \`pulumi preview --save-plan\``,
+    );
+  }
 }
 
 /** The prices of the policy `budget` in its files; a later file replaces those of an earlier one. */

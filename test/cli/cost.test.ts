@@ -1,6 +1,7 @@
 // What `pulumi-machines cost` reads from a plan of the engine and a state.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { requirePlanOf } from "../../cli/cost/cost.ts";
 import { urnsBefore } from "../../cli/cost/aliases.ts";
 import { pricedIn } from "../../cli/cost/plan.ts";
 import { readPlan, type Alias } from "../../cli/savedPlan.ts";
@@ -141,6 +142,19 @@ test("a file that is no plan is refused, and not quoted", () => {
     expect(() => readPlan(text, "plan.json")).toThrow(
       /^plan\.json is no plan of Pulumi; `pulumi preview --save-plan plan\.json` writes one$/,
     );
+});
+
+test("a plan of another stack or project is refused, and one of a stack without a state is not", () => {
+  const plans = { [urnOf("plugin", "Volume", "data")]: { steps: ["create"] } };
+  const check = (name: string, state: { stack?: string; project?: string }) => () =>
+    requirePlanOf(name, { stack: undefined, project: undefined, ...state }, plans, "plan.json");
+  expect(check("acme/shop/dev", { stack: "dev", project: "shop" })).not.toThrow();
+  expect(check("acme/shop/dev", {})).not.toThrow();
+  expect(check("staging", { stack: "staging", project: "shop" })).toThrow(
+    /^plan\.json is a plan of stack dev of shop, not of staging of shop; name its stack with --stack/,
+  );
+  expect(check("staging", {})).toThrow(/not of staging;/);
+  expect(check("dev", { stack: "dev", project: "jobs" })).toThrow(/not of dev of jobs;/);
 });
 
 const report = costReport(
