@@ -96,6 +96,7 @@ async function restore(_: Flags, command: Command): Promise<void> {
   if (app !== undefined) {
     const { backup: found, machines, volumes, missing } = await restoreApp(from, app, { id, at });
     print(`App ${app} is as it was in backup ${found}: ${machines} Machines, ${volumes} volumes`);
+    if (missing.length > 0) process.exitCode = 1;
     return missing.forEach(warn);
   }
   const { backup: found, missing } = await restoreBackup(from, { id, at });

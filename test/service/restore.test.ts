@@ -1,11 +1,19 @@
 // restore: what happens beside it, and what it leaves. A program that does what restic does keeps the repository;
 // test/service/backup.test.ts has restic itself.
-import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Restic } from "../../service/backup/restic.ts";
 import { restoreAll } from "../../service/backup/restore.ts";
+import { keyBytes, keyText } from "../../service/store/keyFile.ts";
+import { lockData, writeRunning } from "../../service/store/lock.ts";
+import { keyFile } from "../../service/store/vault.ts";
 import { fakeRepository } from "../support/fakeRestic.ts";
+import { afterThisTest } from "../support/leftovers.ts";
 import { caller } from "./client.ts";
 import { command, folder, foreground } from "./command.ts";
 
@@ -155,3 +163,28 @@ test.skipIf(!isRoot)(
     }
   },
 );
+
+test.each([
+  [0, [], ""],
+  [1, ["vol_1: restic failed"], "machines-service: vol_1: restic failed\n"],
+])("a restore of an App exits with %i if it could not restore %j", async (code, missing, err) => {
+  const data = mkdtempSync(join(tmpdir(), "machines-app-"));
+  afterThisTest(() => rmSync(data, { recursive: true, force: true }));
+  // What the running service does is in test/runtime/backup.test.ts.
+  const restored = { backup: "20261130T000000Z", machines: 1, volumes: 1, missing };
+  const server = createServer((_, answer) => answer.end(JSON.stringify({ kind: "restore an App", restored })));
+  afterThisTest(() => void server.close());
+  await new Promise<void>((listens) => server.listen(0, "127.0.0.1", listens));
+  const { port } = server.address() as AddressInfo;
+  writeFileSync(keyFile(data), keyText(randomBytes(keyBytes)));
+  const lock = lockData(data);
+  try {
+    writeRunning(data, { url: `http://127.0.0.1:${port}`, pid: process.pid, data });
+    expect(await command(["restore", "--app", "shop", "--data", data])).toEqual({
+      ...{ code, err },
+      out: "App shop is as it was in backup 20261130T000000Z: 1 Machines, 1 volumes\n",
+    });
+  } finally {
+    lock.release();
+  }
+});
