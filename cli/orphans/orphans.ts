@@ -140,7 +140,8 @@ interface Found {
 
 function report({ state, findings, refused }: Found, options: Options & Scope, { out, err }: Streams): 0 | 1 | 2 {
   const command = deletionCommand(options, findings);
-  if (findings.length > 0)
+  // Programs read the object, also one without findings.
+  if (options.json || findings.length > 0)
     out(
       options.json
         ? jsonOf(state, findings, { failures: refused, command })
