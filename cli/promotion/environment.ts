@@ -97,6 +97,10 @@ export async function create(
     if (before === undefined) await removeStack(stack).catch(() => undefined);
     throw error;
   }
+  // What an earlier run has set, and this one does not: the same command makes the same environment on every computer.
+  const kept = new Set([...Object.keys(copied), ...given.map(({ key }) => key)]);
+  const outdated = Object.keys(before === undefined ? {} : await configOf(stack)).filter((key) => !kept.has(key));
+  if (outdated.length > 0) await pulumi(["config", "rm-all", ...outdated], name);
   await pulumi(["config", "cp", "--dest", name], options.template);
   for (const { key, ...setting } of given) await setConfig(stack, key, setting);
   const events: automation.EngineEvent[] = [];

@@ -42,7 +42,15 @@ else if (words.startsWith("stack export"))
 else if (words.startsWith("stack history"))
   console.log(JSON.stringify(found.updated ? [{ kind: "update", result: "succeeded" }] : []));
 else if (words.startsWith("config") && args.includes("--json"))
-  console.log(JSON.stringify({ "shop:image": { value: "shop:1", secret: false } }));
+  console.log(JSON.stringify(found.config ?? { "shop:image": { value: "shop:1", secret: false } }));
+else if (words.startsWith("config rm-all"))
+  keep(
+    stacks.map((one) =>
+      one === found
+        ? { ...one, config: Object.fromEntries(Object.entries(one.config).filter(([key]) => !args.includes(key))) }
+        : one,
+    ),
+  );
 else if (words.startsWith("destroy")) {
   if (found.interrupts) process.kill(process.ppid, "SIGINT");
   console.log(
@@ -70,6 +78,8 @@ interface Listed {
   /** Whether ^C is pressed while it is destroyed. */
   readonly interrupts?: true;
   readonly resources?: readonly unknown[];
+  /** Its configuration, if it is not that of all stacks. */
+  readonly config?: Readonly<Record<string, { readonly value?: string; readonly secret: boolean }>>;
 }
 const [past, future] = ["2026-01-02T00:00:00Z", "2999-01-01T00:00:00Z"];
 const have = (...stacks: readonly Listed[]): void => writeFileSync(join(folder, "stacks.json"), JSON.stringify(stacks));
@@ -242,6 +252,18 @@ describe("environment create", () => {
     writeFileSync(join(folder, "asked"), "");
     await create("pr-7", ...known);
     expect(asked()).toMatch(/config set pr-7/);
+  });
+
+  test("environment create removes what an earlier run set, and this one does not", async () => {
+    const plain = { value: "1", secret: false };
+    const config = { "shop:image": plain, "shop:replicas": plain, "shop:key": { secret: true }, "shop:size": plain };
+    have({ name: "dev", current: true }, { name: "pr-7", current: false, expires: future, config });
+    await create("pr-7", "--set", "size=2", "--allow-new-keys");
+    expect(asked()).toMatch(/^config rm-all pr-7\nconfig cp dev\nconfig set pr-7$/m);
+    expect(Object.keys(left()[1]?.config ?? {})).toEqual(["shop:image", "shop:size"]);
+    writeFileSync(join(folder, "asked"), "");
+    await create("pr-7", "--set", "size=2", "--allow-new-keys");
+    expect(asked()).not.toContain("rm-all");
   });
 
   test("environment create says in its help what is required", async () => {
