@@ -18,7 +18,9 @@ function pathOf(type: ResourceName, id: string): string | undefined {
   const { list, id: format } = resources[type] ?? {};
   if (!list?.deletedBy || !format) return undefined;
   const parts = Object.values(format.parse(id));
-  const path = operationsById.get(list.deletedBy)?.path.replaceAll(/\{\w+\}/g, () => parts.shift() ?? "");
+  // Each hostname of the programs has one certificate, and would stay without it.
+  const deletedBy = list.deletedBy.startsWith("certificates.") ? "certificates.delete" : list.deletedBy;
+  const path = operationsById.get(deletedBy)?.path.replaceAll(/\{\w+\}/g, () => parts.shift() ?? "");
   return type === "App" || type === "Machine" ? `${path}?force=true` : path;
 }
 
