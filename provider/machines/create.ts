@@ -2,17 +2,16 @@
 // the tag shows whether the Machine exists. The next run finds the Machine of an interrupted create by it.
 import { randomBytes } from "node:crypto";
 import type { Api } from "../client/api.ts";
-import { orUndefined } from "../client/existence.ts";
 import type { Intent } from "../core/journal.ts";
 import { withLease } from "../client/lease.ts";
-import { consistencyWindow, Pending, pollUntil, retryWhile } from "../client/poll.ts";
+import { consistencyWindow, pollUntil } from "../client/poll.ts";
 import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
 import { latestExit } from "../client/events.ts";
 import { isDestroyed, type Machine, type MachineKey } from "../client/machine.ts";
 import { waitForMachine } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
-
+import { holderOf, retryWhileReleased } from "./released.ts";
 import { fromService, isJob, sameMetadata, sameVersion, type Config, type Power } from "./settings.ts";
 
 type Body = Parameters<Api["machines"]["create"]>[0]["body"];
@@ -86,29 +85,6 @@ export async function createOnce(
   }
   throw new MachinesError("api", `no region was tried for Machine ${body.name ?? "?"}`);
 }
-
-/**
- * Retries while the service refuses a name or a volume whose Machine is deleted: they are released a moment later
- * (docs/interface.md#refusals).
- */
-const retryWhileReleased = <T>(call: Call, appName: string, send: () => Promise<T>): Promise<T> =>
-  retryWhile(call, send, async (error) => {
-    const machineId = holderOf(error);
-    if (machineId === undefined) return undefined;
-    const holder = await orUndefined(() => call.api.machines.get({ appName, machineId }));
-    const isLeaving = holder === undefined || isDestroyed(holder);
-    if (!isLeaving) return undefined;
-    return new Pending(
-      `waiting for the name or the volume of Machine ${machineId}, which is deleted`,
-      () => error as Error,
-    );
-  });
-
-/** The Machine that has the name, or mounts the volume, for which a request was refused. */
-const holderOf = (error: unknown): string | undefined =>
-  error instanceof ApiError && [409, 412].includes(error.status)
-    ? /(?:volume already claimed by machine|unique machine name violation, machine ID) (\w+)/.exec(error.reason)?.[1]
-    : undefined;
 
 const regionsOf = ({ region }: Body, { fallbackRegions = [] }: CreateArgs): (string | undefined)[] => [
   region,

@@ -24,6 +24,7 @@ import {
   type WantedMachine,
 } from "./plan.ts";
 import { untilIn, untilReady } from "./ready.ts";
+import { retryWhileReleased } from "./released.ts";
 import { fromService, sameVersion, type Config } from "./settings.ts";
 
 /** A new version failed and the previous configuration runs again; only the version number differs. */
@@ -113,7 +114,10 @@ class Execution {
     const { machines } = this.#call.api;
     try {
       const live = await retryUnlessApplied(this.#call.api, {
-        send: () => machines.update({ ...this.#key, leaseNonce: this.#lease?.nonce(), body }),
+        send: () =>
+          retryWhileReleased(this.#call, this.#key.appName, () =>
+            machines.update({ ...this.#key, leaseNonce: this.#lease?.nonce(), body }),
+          ),
         look: async () => {
           this.hasChanged = true;
           const now = await machines.get(this.#key);

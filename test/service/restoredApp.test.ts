@@ -1,4 +1,4 @@
-// One App from a backup, in a service that goes on.
+// One App from a backup, in a service that continues.
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
