@@ -1,6 +1,5 @@
 // A volume that one Machine no longer mounts and another one does, in the same update: it is released when the first one's old process
 // has ended.
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
@@ -15,13 +14,12 @@ test.each(["created", "updated"] as const)("a Machine that mounts it and is %s w
   afterThisTest(() => service.close());
   /** Lets time pass in the service until the work is done. */
   const passing = async <T>(work: Promise<T>): Promise<T> => {
-    let isDone = false;
-    const done = work.finally(() => (isDone = true));
-    while (!isDone) {
-      service.clock.advance(100);
-      await Promise.race([done.catch(() => {}), sleep(5)]);
+    const timer = setInterval(() => service.clock.advance(100), 5);
+    try {
+      return await work;
+    } finally {
+      clearInterval(timer);
     }
-    return done;
   };
   const app = await makeApp(service, "moves");
   const mounts = [{ volume: await makeVolume(service, app, "ams"), path: "/data" }];
