@@ -7,7 +7,7 @@ import { withLease } from "../client/lease.ts";
 import { consistencyWindow, pollUntil } from "../client/poll.ts";
 import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
 import { latestExit } from "../client/events.ts";
-import { isDestroyed, type Machine, type MachineKey } from "../client/machine.ts";
+import type { Machine, MachineKey } from "../client/machine.ts";
 import { waitForMachine } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
