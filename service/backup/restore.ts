@@ -85,9 +85,11 @@ async function restoreInto(folder: string, lock: Held, restoring: Restoring): Pr
   const backup = await catalogue.select(restoring);
   const { manifest, snapshot } = backup;
   const draft = restoringFolder(folder);
-  rmSync(draft, { recursive: true, force: true });
   // Before the long part: a moment that the logs do not reach is an error at once.
   const untils = await logsFor(restic, backup, at);
+  // The folder itself stays: it says that a restore has not ended.
+  mkdirSync(draft, { recursive: true, mode: 0o700 });
+  for (const name of readdirSync(draft)) rmSync(join(draft, name), { recursive: true, force: true });
   await restic.restore(snapshot, "/", draft);
   const dataId = dataIdOf(folder, randomBytes);
   const missing = [...manifest.missing];

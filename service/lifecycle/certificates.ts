@@ -250,6 +250,15 @@ export function expireUpload({ clock, timers }: Context, row: Upload): void {
   timers.after(Math.max(left, 1), "certificate.expire", subjectOfHostname(row));
 }
 
+/** Sets the timers for the ends of uploaded certificates, of one App or of all, that a version before these timers has stored. */
+export function expireUploads(context: Context, app?: string): void {
+  const { clock, store, timers } = context;
+  const uploads =
+    "SELECT app, hostname, custom_expires_at FROM hostnames WHERE custom_expires_at > ?1 AND (?2 IS NULL OR app = ?2)";
+  for (const row of store.all<Upload>(uploads, clock.now(), app ?? null))
+    if (!timers.pending(subjectOfHostname(row), "certificate.expire")) expireUpload(context, row);
+}
+
 /** An uploaded certificate has expired: an engine that has a copy of it takes another one, or none. */
 export function expired(context: Context, subject: string): void {
   const row = atSubject(context, subject);
@@ -272,11 +281,8 @@ function withRecords(context: Context, change: (found: Found) => void): void {
 
 /** Requests what the issuer has not reported before the service ended, and what another issuer has issued. */
 export function recoverCertificates(context: Context): void {
-  const { issuer, clock, store, timers } = context;
-  // A version before these timers has stored none.
-  const uploads = "SELECT app, hostname, custom_expires_at FROM hostnames WHERE custom_expires_at > ?";
-  for (const row of store.all<Upload>(uploads, clock.now()))
-    if (!timers.pending(subjectOfHostname(row), "certificate.expire")) expireUpload(context, row);
+  const { issuer, store, timers } = context;
+  expireUploads(context);
   if (isSimulated(context)) return;
   const rows = store.all<HostnameRow>("SELECT * FROM hostnames WHERE acme_status IS NOT NULL");
   for (const row of rows) {

@@ -2,6 +2,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { touch, type Context } from "../context.ts";
 import { isLeaving } from "../states/volumeStates.ts";
+import { expireUploads } from "./certificates.ts";
 import { holderAgainst, subjectOfHostname } from "./hostnames.ts";
 import { type AppRow, type HostnameRow } from "../store/rows.ts";
 import type { TimerKind } from "../time/timers.ts";
@@ -99,6 +100,7 @@ export function addRestoredApp(
       .all<Pick<HostnameRow, "app" | "hostname">>("SELECT app, hostname FROM hostnames WHERE app = ?", row.id)
       .map(subjectOfHostname),
   ]);
+  expireUploads(context, row.id);
   for (const id of [row.id, ...machines.map((one) => String(one["id"]))]) touch(context, id);
   if (keepsData) startAgain(context, row.id);
   return {

@@ -29,6 +29,10 @@ export class Autostop implements Power {
   readonly #targets: Targets;
   readonly #elsewhere: Elsewhere;
   readonly #timers = new Map<string, () => void>();
+  /** Machines that take requests. */
+  readonly #running = new Set<string>();
+  /** Idle Machines that min_machines_running keeps, with their Apps: they are looked at again when another one begins to run. */
+  readonly #kept = new Map<string, string>();
   #isClosed = false;
 
   constructor(context: Context, targets: Targets, elsewhere: Elsewhere) {
@@ -48,10 +52,11 @@ export class Autostop implements Power {
   changed(id: string): void {
     if (this.#isClosed) return;
     const machine = findMachine(this.#context, id);
+    this.#noteRunning(id, machine);
     const isIdle =
       machine?.state === "started" && !this.#isBusy(id) && whenIdle(configOf(this.#context, machine)) !== undefined;
     if (!isIdle) return this.#forget(id);
-    if (this.#timers.has(id)) return;
+    if (this.#timers.has(id) || this.#kept.has(id)) return;
     this.#timers.set(
       id,
       this.#context.clock.after(this.#context.delays.idle, () => void this.#stop(id)),
@@ -72,9 +77,21 @@ export class Autostop implements Power {
     return this.#targets.openOf(id) > 0 || this.#elsewhere.isBusy(id);
   }
 
+  #noteRunning(id: string, machine: MachineRow | undefined): void {
+    if (machine?.state !== "started" || machine.cordoned !== 0) return void this.#running.delete(id);
+    if (this.#running.has(id)) return;
+    this.#running.add(id);
+    for (const [other, app] of this.#kept) {
+      if (app !== machine.app) continue;
+      this.#kept.delete(other);
+      this.changed(other);
+    }
+  }
+
   #forget(id: string): void {
     this.#timers.get(id)?.();
     this.#timers.delete(id);
+    this.#kept.delete(id);
   }
 
   async #stop(id: string): Promise<void> {
@@ -90,8 +107,7 @@ export class Autostop implements Power {
       const operation = whenIdle(config);
       const least = Math.max(0, ...(config.services ?? []).map(({ min_machines_running: min = 0 }) => min));
       if (!operation) return;
-      // It is looked at again: others may run later.
-      if (this.#runningBeside(machine) <= least) return this.changed(id);
+      if (this.#runningBeside(machine) <= least) return void this.#kept.set(id, machine.app);
       operate(this.#context, machine, operation, { type: operation, source: "flyd" });
     };
     try {

@@ -45,6 +45,8 @@ export class Checker {
   readonly #results: Record<string, CheckResult>;
   readonly #timers = new Set<NodeJS.Timeout>();
   #ended = false;
+  /** Whether results will be reported again because the service could not store them. */
+  #isLost = false;
   #pauses = 0;
   #isPaused = false;
 
@@ -101,7 +103,12 @@ export class Checker {
     const statuses = Object.values(this.#results).map(({ status }) => status);
     const status = worst.find((one) => statuses.includes(one)) ?? "passing";
     this.#events.checked(this.#machine, status, this.#results, () => {
-      if (!this.#ended) this.#after(lostPause, () => this.#send());
+      if (this.#ended || this.#isLost) return;
+      this.#isLost = true;
+      this.#after(lostPause, () => {
+        this.#isLost = false;
+        this.#send();
+      });
     });
   }
 

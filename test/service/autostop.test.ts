@@ -1,5 +1,5 @@
 // Machines that are stopped when they are idle, on simulated Machines. On containers: test/runtime/proxy.test.ts.
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import { withReach } from "./reachable.ts";
 
@@ -84,4 +84,13 @@ test("a Machine whose stop could not be stored is stopped later", async () => {
   expect(await app.state(id)).toBe("started");
   await app.pass(3);
   expect(await app.state(id)).toBe("stopped");
+});
+
+test("a Machine that the minimum keeps is looked at once, until another one begins to run", async () => {
+  const app = await withClock();
+  await app.machine({ services: [web({ min_machines_running: 1 })] });
+  await app.pass(3);
+  const writeSpy = vi.spyOn(app.store, "write");
+  await app.pass(60);
+  expect(writeSpy).not.toHaveBeenCalled();
 });

@@ -84,6 +84,22 @@ test("a folder whose restore has not ended is served by no service, and the rest
   expect(await namesOf(await foreground(target))).toEqual(["shop"]);
 });
 
+test("a folder whose repeated restore failed at its beginning is served by no service either", async () => {
+  const { repository, from } = await backedUp();
+  const target = folder();
+  await expect(restoreWhile(target, repository, () => Promise.reject(new Error("cut off")))).rejects.toThrow("cut off");
+  class Unreachable extends Restic {
+    override restore(): Promise<never> {
+      return Promise.reject(new Error("no network"));
+    }
+  }
+  const restic = new Unreachable(repository, join(target, "backup", "cache"));
+  const volumesOf = () => Promise.reject(new Error("it has no volumes"));
+  await expect(restoreAll({ restic, folder: target, volumesOf })).rejects.toThrow("no network");
+  expect((await command(["start", "--detach", "--data", target, "--listen", "127.0.0.1:0"])).code).toBe(1);
+  expect((await command(["restore", "--data", target, ...from])).code).toBe(0);
+});
+
 test("a restore that ended just after it had placed the store has ended", async () => {
   const { from } = await backedUp();
   const target = folder();

@@ -82,3 +82,15 @@ test("a restored App has its quotas, with what it uses of them; earlier it had n
   const more = await app.call("POST", app.machines, { config: { image: "nginx" } });
   expect([more.status, more.body.error]).toEqual([422, expect.stringContaining("quota exceeded")]);
 });
+
+test("an upload of an earlier version, which had no timer for its end, gets one", async () => {
+  const app = await withApp({ data: folder() });
+  const { timers, store } = app.service.context;
+  await app.call("POST", `${at}/custom`, { hostname: host, ...currentCertificate({ hosts: [host] }) });
+  const subject = () => `${store.get<{ id: string }>("SELECT id FROM apps WHERE name = 'web'")?.id ?? ""}/${host}`;
+  expect(timers.pending(subject(), "certificate.expire")).toBe(true);
+  await store.write(() => timers.cancel(subject(), "certificate.expire"));
+  const restore = await deleted(app);
+  await restore();
+  expect(timers.pending(subject(), "certificate.expire")).toBe(true);
+});
