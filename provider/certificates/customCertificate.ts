@@ -13,7 +13,6 @@ import type { Api } from "../client/api.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { isAmbiguous } from "../client/errors.ts";
 import { pathId } from "../core/ids.ts";
-import { orUnsure } from "../core/partialState.ts";
 import { defineResource, type Problem } from "../core/resource.ts";
 import { secretInput, valueToSend } from "../core/writeOnly.ts";
 import { entryOf, facts, factsOf, holds, ofHostname, ofKind, removeKind, warnIfTaken } from "./hostnameCertificates.ts";
@@ -108,13 +107,7 @@ export const customCertificate = defineResource({
   },
 
   async update({ id: { app, hostname }, inputs, api }) {
-    const body = bodyOf({ ...inputs, hostname });
-    const uploaded = await orUnsure(
-      () => upload(api, app, body),
-      // The service may have the previous certificate or the new one.
-      () => ({ live: { fullchain: null, privateKey: null }, unsure: [] }),
-    );
-    return toLive(app, hostname, uploaded);
+    return toLive(app, hostname, await upload(api, app, bodyOf({ ...inputs, hostname })));
   },
 
   delete: ({ id, api }) => removeKind(api, { appName: id.app, hostname: id.hostname }, "custom"),

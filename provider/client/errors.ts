@@ -86,13 +86,6 @@ export const isNotFound = (error: unknown): error is ApiError =>
 /** Whether a failed request may have been applied. */
 export const isAmbiguous = (error: unknown): boolean => error instanceof MachinesError && error.code === "ambiguous";
 
-/**
- * The same for a request that the client repeats by itself: any failure except a refusal leaves open whether one of its attempts was
- * applied.
- */
-export const mayHaveWorked = (error: unknown): boolean =>
-  !(error instanceof ApiError) || error.status === 408 || error.status >= 500;
-
 /** The message of any thrown value. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 

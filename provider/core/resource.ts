@@ -60,8 +60,6 @@ export interface Context {
   readonly viewsOf?: string;
   /** True while a step after creation or change is still to be repeated: the next update has work even without changes. */
   readonly unfinished?: boolean;
-  /** Names of parts, such as secrets, of which it is unknown what the last change wrote, because its answer was lost. Only in states. */
-  readonly unsure?: readonly string[];
   /**
    * True for a replacement that the user has undone with `pulumi-machines undo-replacement`, which alone writes it: it may
    * be deleted.
@@ -254,8 +252,6 @@ export interface Claimant {
 
 /** Arguments of a handler that releases a claim. */
 export interface GivingUp {
-  /** Names of parts that a change of this resource may have written, although the state does not say so: its answer was lost. */
-  readonly unsure: readonly string[];
   /** Another resource of this program with the same claim (R12). */
   readonly otherClaimant: (claim: string) => Claimant | undefined;
 }

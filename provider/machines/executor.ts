@@ -73,7 +73,7 @@ class Execution {
       case "read":
         return machines.get(key);
       case "memory":
-        return keepMemory(this.#call.api, key, this.seen.live, step.limitMb, () => void this.#changed());
+        return keepMemory(this.#call.api, key, this.seen.live, step.limitMb);
       case "restart":
         return this.#trigger(() => machines.restart({ ...key, leaseNonce: this.#lease?.nonce(), ...step.options }));
       case "signal":

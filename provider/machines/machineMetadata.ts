@@ -7,7 +7,6 @@ import { findMachine } from "../client/listCache.ts";
 import { versionOf, type Machine, type MachineKey } from "../client/machine.ts";
 import { ApiError, MachinesError } from "../client/errors.ts";
 import { pathId } from "../core/ids.ts";
-import { orUnsure } from "../core/partialState.ts";
 import { behaviour, defineResource, type Call, type GivingUp, type Problem } from "../core/resource.ts";
 import { bareId } from "../../api/names.ts";
 import { metadataProblems } from "./validation.ts";
@@ -65,8 +64,7 @@ export const machineMetadata = defineResource({
   observed: ["values"],
 
   async create({ inputs: { app, machine, values, adopt }, owner, ...call }) {
-    const wanted = { values, owned: {}, unsure: [], adopt, owner, formerOwners: [] };
-    await write(call, { appName: app, machineId: machine }, wanted);
+    await write(call, { appName: app, machineId: machine }, { values, owned: {}, adopt, owner, formerOwners: [] });
     return toLive(app, machine, values, Object.keys(values));
   },
 
@@ -81,17 +79,16 @@ export const machineMetadata = defineResource({
     return toLive(id.app, id.machineId, metadata, Object.keys(owned));
   },
 
-  async update({ id, inputs: { values, adopt }, old, owner, formerOwners, unsure, ...call }) {
+  async update({ id, inputs: { values, adopt }, old, owner, formerOwners, ...call }) {
     const key = { appName: id.app, machineId: id.machineId };
-    await write(call, key, { values, owned: old.values, unsure, adopt, owner, formerOwners });
+    await write(call, key, { values, owned: old.values, adopt, owner, formerOwners });
     return toLive(id.app, id.machineId, values, Object.keys(values));
   },
 
-  async delete({ id, state, owner, formerOwners, unsure, ...call }) {
+  async delete({ id, state, owner, formerOwners, ...call }) {
     const key = { appName: id.app, machineId: id.machineId };
     const owned = state.values ?? {};
-    if (Object.keys(owned).length + unsure.length > 0)
-      await write(call, key, { values: {}, owned, unsure, adopt: true, owner, formerOwners });
+    if (Object.keys(owned).length > 0) await write(call, key, { values: {}, owned, adopt: true, owner, formerOwners });
   },
 });
 
@@ -115,8 +112,6 @@ interface WantedKeys {
   readonly values: Values;
   /** Our previous keys, with the values we gave them. */
   readonly owned: Values;
-  /** Keys that an earlier change may have set or removed. */
-  readonly unsure: readonly string[];
   readonly adopt: boolean;
   readonly owner: string | undefined;
   /** Owners that this resource had under other names, or in other stacks. */
@@ -137,10 +132,7 @@ function write(call: Writing, key: MachineKey, wanted: WantedKeys): Promise<unkn
     const metadata = changesTo(live.config?.metadata ?? {}, key, wanted, call);
     if (Object.keys(metadata).length === 0) return undefined;
     try {
-      return await orUnsure(
-        () => api.machines.patchMetadata({ ...key, body: { metadata, machineVersion: versionOf(live) } }),
-        () => notKnown(key, wanted, Object.keys(metadata)),
-      );
+      return await api.machines.patchMetadata({ ...key, body: { metadata, machineVersion: versionOf(live) } });
     } catch (error) {
       // There is a new version, which may have other values.
       if (!(error instanceof ApiError) || error.status !== 412) throw error;
@@ -150,14 +142,7 @@ function write(call: Writing, key: MachineKey, wanted: WantedKeys): Promise<unkn
   return poll({ api }, setOnce, { longest: 2000 });
 }
 
-/** The state after a change whose answer was lost: each of the keys may have its previous value or the new one. */
-const notKnown = ({ appName, machineId }: MachineKey, { owned, unsure }: WantedKeys, changed: readonly string[]) => {
-  const names = [...unsure, ...changed.filter((name) => !name.startsWith(holderKey("")))];
-  const left = Object.keys(owned).filter((name) => !names.includes(name));
-  return { live: toLive(appName, machineId, owned, left), unsure: names };
-};
-
-type Writing = Pick<Call, "api" | "warn"> & Partial<Pick<GivingUp, "otherClaimant">>;
+type Writing = Pick<Call, "api" | "warn"> & Partial<GivingUp>;
 
 /**
  * Keys to set, and keys to remove (null). Keys that another resource claims, or that others have changed since, are not
@@ -166,16 +151,15 @@ type Writing = Pick<Call, "api" | "warn"> & Partial<Pick<GivingUp, "otherClaiman
 function changesTo(
   current: Values,
   { appName, machineId }: MachineKey,
-  { values, owned, unsure, owner, formerOwners }: WantedKeys,
+  { values, owned, owner, formerOwners }: WantedKeys,
   { warn, otherClaimant }: Writing,
 ): Record<string, string | null> {
-  const isOwned = (name: string): boolean => Object.hasOwn(owned, name) || unsure.includes(name);
-  const given = Object.keys(current).filter((name) => isOwned(name) && !Object.hasOwn(values, name));
+  const given = Object.keys(owned).filter((name) => !Object.hasOwn(values, name) && Object.hasOwn(current, name));
   const changes = given.map((name): Readonly<Record<string, string | null>> => {
     const claimant = otherClaimant?.(keyClaim(appName, machineId, name));
     const holder = current[holderKey(name)];
     const isHeld = holder === undefined || holder === owner || formerOwners.includes(holder);
-    const isForeign = !isHeld || (current[name] !== owned[name] && !unsure.includes(name));
+    const isForeign = !isHeld || current[name] !== owned[name];
     if (claimant === undefined && !isForeign)
       return { [name]: null, ...(holder === undefined ? {} : { [holderKey(name)]: null }) };
     const stays = `${JSON.stringify(name)} of Machine ${appName}/${machineId} stays: `;
@@ -188,7 +172,7 @@ function changesTo(
   // The next state will not name the former owners.
   const isFormer = (name: string): boolean => formerOwners.includes(current[holderKey(name)] ?? "");
   const conflicts = Object.keys(values).filter(
-    (name) => Object.hasOwn(current, name) && (!isOwned(name) || isFormer(name)),
+    (name) => Object.hasOwn(current, name) && (!Object.hasOwn(owned, name) || isFormer(name)),
   );
   return {
     ...(Object.assign({}, ...changes) as Record<string, string | null>),
@@ -212,10 +196,7 @@ function requireOurs({ appName: app, machineId: id }: MachineKey, live: Machine,
     );
   const conflicts = Object.entries(wanted.values)
     .filter(
-      ([key, value]) =>
-        ![...Object.keys(wanted.owned), ...wanted.unsure].includes(key) &&
-        Object.hasOwn(current, key) &&
-        current[key] !== value,
+      ([key, value]) => !Object.hasOwn(wanted.owned, key) && Object.hasOwn(current, key) && current[key] !== value,
     )
     .map(([key]) => JSON.stringify(key));
   if (conflicts.length > 0)

@@ -6,18 +6,16 @@ import type { Machine, MachineKey } from "../client/machine.ts";
 import { ApiError } from "../client/errors.ts";
 import type { Problem } from "../core/resource.ts";
 
-/** Sets the limit of a running Machine if it differs, and returns the Machine afterwards. `changes` is called before it is set. */
+/** Sets the limit of a running Machine if it differs, and returns the Machine afterwards. */
 export async function keepMemory(
   api: Api,
   key: MachineKey,
   live: Machine,
   limitMb: number | undefined,
-  changes: () => void = () => undefined,
 ): Promise<Machine> {
   if (limitMb === undefined || live.state !== "started") return live;
   const now = await api.machines.getMemory(key);
   if (now.limitMb === limitMb) return live;
-  changes();
   await api.machines.setMemory({ ...key, body: { limitMb } });
   return api.machines.get(key);
 }

@@ -7,7 +7,7 @@ import type { AnswerOf } from "../client/api.ts";
 import { ignoreIfDeleted, type Place } from "../client/existence.ts";
 import { untilReady } from "./clusters.ts";
 import { MachinesError } from "../client/errors.ts";
-import { orUnsure, PartialStateError } from "../core/partialState.ts";
+import { PartialStateError } from "../core/partialState.ts";
 import { idOrName, pathId } from "../core/ids.ts";
 import { defineResource, type Call, type GivingUp, type Problem } from "../core/resource.ts";
 import { bareId } from "../../api/names.ts";
@@ -102,9 +102,8 @@ export const postgresAttachment = defineResource({
     const { data } = await call.api.postgres.attach({ postgresClusterId: cluster, body: { appName: app } });
     const live = { cluster, app, attachedAt: data.attachedAt, secretsVersion: 0 };
     try {
-      return { ...live, ...(await written(call, wanted, { given: {}, isNew: true, known: live })) };
+      return { ...live, ...(await written(call, wanted, { given: {}, isNew: true })) };
     } catch (error) {
-      if (error instanceof PartialStateError) throw error;
       // The state lacks the secret, so that the next up sets it.
       throw new PartialStateError({ ...live, secretName: null }, error);
     }
@@ -124,26 +123,19 @@ export const postgresAttachment = defineResource({
   async update({ id, inputs: wanted, old, ...call }) {
     const { api } = call;
     const { data } = await api.postgres.attach({ postgresClusterId: id.cluster, body: { appName: id.app } });
-    const owned = ownedNames(old, call.unsure);
-    const dropped = owned.filter((name) => name !== wanted.secretName);
-    const given = await givenUp(call, id.app, dropped, old);
-    const isNew = wanted.secretName !== undefined && !owned.includes(wanted.secretName);
-    const known = { ...id, attachedAt: data.attachedAt, secretDigest: undefined, secretUpdatedAt: undefined };
-    const result = await written(call, wanted, {
-      ...{ given, isNew },
-      known: { ...known, secretsVersion: old.secretsVersion },
-      unsure: call.unsure,
-    });
-    return { ...known, secretsVersion: 0, ...result };
+    const given = old.secretName === wanted.secretName ? {} : await givenUp(call, id.app, old);
+    const result = await written(call, wanted, { given, isNew: old.secretName !== wanted.secretName });
+    const nothing = { secretDigest: undefined, secretUpdatedAt: undefined, secretsVersion: 0 };
+    return { ...id, attachedAt: data.attachedAt, ...nothing, ...result };
   },
 
   async delete({ id, state, ...call }) {
     const { api, warn, otherClaimant } = call;
     const kept = await ignoreIfDeleted(api, appOf(id.app), async () => {
-      const names = ownedNames(state, call.unsure);
-      const given = await givenUp(call, id.app, names, state);
+      const given = await givenUp(call, id.app, state);
       if (Object.keys(given).length > 0) await api.secrets.update({ appName: id.app, body: { values: { ...given } } });
-      return names.find((name) => given[name] !== null);
+      const { secretName: name } = state;
+      return name !== undefined && given[name] === null ? undefined : name;
     });
     const claimant = otherClaimant(attachmentClaim(id.cluster, id.app))?.name;
     // An attachment has no owner, so another client that set its secret since keeps using it.
@@ -179,50 +171,34 @@ interface Stored {
   readonly uri?: string | undefined;
 }
 
-/** Names of secrets that this resource set, or may have set. */
-const ownedNames = ({ secretName: name }: Stored, unsure: readonly string[]): readonly string[] => [
-  ...new Set([...(name === undefined ? [] : [name]), ...unsure]),
-];
-
-/** The values to write for secrets that this resource set and releases (R12). */
+/** The value to write for a secret that a state set and this resource releases (R12). */
 async function givenUp(
   { api, ...call }: Call & GivingUp,
   app: string,
-  names: readonly string[],
-  { secretName: name = "", secretDigest, secretUpdatedAt: updatedAt, uri = "" }: Stored,
+  { secretName: name, secretDigest, secretUpdatedAt: updatedAt, uri = "" }: Stored,
 ): Promise<Readonly<Record<string, string | null>>> {
-  if (names.length === 0) return {};
+  if (name === undefined) return {};
   const live = await secretsByName(api, app);
   // The state never has a generated URI. It is empty there, so that it differs from every other value.
   const written = { digests: { [name]: secretDigest }, values: { [name]: uri }, updatedAt };
-  return givingUp({ app, names, live, written }, call);
+  return givingUp({ app, names: [name], live, written }, call);
 }
 
 interface Change {
-  /** The values to write for the previous secrets. */
+  /** The value to write for the previous secret. */
   readonly given: Readonly<Record<string, string | null>>;
   /** Whether this resource has not set a secret of this name so far. */
   readonly isNew: boolean;
-  /** The attachment without its secret. */
-  readonly known: Record<string, unknown>;
-  /** Names of secrets that an earlier change may have set. */
-  readonly unsure?: readonly string[];
 }
 
-/**
- * Sets the secret, and releases the previous one, in one request.
- * @throws PartialStateError if the answer was lost: each of the names may be set
- */
-async function written(call: Call, wanted: Settings, { given, isNew, known, unsure = [] }: Change) {
+/** Sets the secret, and releases the previous one, in one request. */
+async function written(call: Call, wanted: Settings, { given, isNew }: Change) {
   const { app, secretName: name } = wanted;
   const values: Record<string, string | null> = { ...given };
   if (name !== undefined) values[name] = await uriOf(call, wanted);
   if (Object.keys(values).length === 0) return {};
   if (name !== undefined && isNew) await warnOfTaking(call, app, name);
-  const { secrets = [], version } = await orUnsure(
-    () => call.api.secrets.update({ appName: app, body: { values } }),
-    () => ({ live: { ...known, secretName: null }, unsure: [...unsure, ...Object.keys(values)] }),
-  );
+  const { secrets = [], version } = await call.api.secrets.update({ appName: app, body: { values } });
   if (name === undefined) return {};
   const set = secrets.find((secret) => secret.name === name);
   return { secretDigest: set?.digest, secretUpdatedAt: set?.updatedAt, secretsVersion: version ?? 0 };

@@ -3,9 +3,8 @@ import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import { pathId } from "../core/ids.ts";
-import { orUnsure } from "../core/partialState.ts";
 import { defineResource } from "../core/resource.ts";
-import { secretInput, valueToSend } from "../core/writeOnly.ts";
+import { secretInput } from "../core/writeOnly.ts";
 import { givingUp, isAsWritten, rememberedSecrets, secretClaim, secretFacts, secretsByName } from "./digests.ts";
 import { takenOver, writeSecrets, type WrittenHere } from "./digests.ts";
 
@@ -73,10 +72,7 @@ export const appSecrets = defineResource({
     const existing = await secretsByName(api, app);
     const adopted = Object.keys(valuesWo).filter((name) => existing.has(name));
     if (adopted.length > 0) warn(takenOver(app, adopted));
-    return orUnsure(
-      async () => ({ app, ...(await writeSecrets(api, app, valuesWo)) }),
-      () => ({ live: { app, version: 0, digests: {}, values: null }, unsure: Object.keys(valuesWo) }),
-    );
+    return { app, ...(await writeSecrets(api, app, valuesWo)) };
   },
 
   async read({ id, state, api }) {
@@ -92,36 +88,21 @@ export const appSecrets = defineResource({
     };
   },
 
-  async update({ id, inputs, old, api, warn, unsure, otherClaimant }) {
-    const { values = {}, valuesWo, valuesVersion } = inputs;
-    // Only an unfinished update comes here without the write-only values.
-    const wanted = valuesVersion === undefined ? values : valueToSend("values", valuesWo, inputs.values);
-    const owned = [...new Set([...ownedNames(old), ...unsure])];
+  async update({ id, inputs: { values = {}, valuesWo }, old, api, warn, otherClaimant }) {
+    const wanted = valuesWo ?? values;
+    const owned = ownedNames(old);
     const added = Object.keys(wanted).filter((name) => !owned.includes(name));
     const dropped = owned.filter((name) => !Object.hasOwn(wanted, name));
     const live = added.length + dropped.length > 0 ? await secretsByName(api, id.app) : new Map<string, never>();
     const adopted = added.filter((name) => live.has(name));
     if (adopted.length > 0) warn(takenOver(id.app, adopted));
-    const given = givingUp(
-      { app: id.app, names: dropped, live, written: writtenBy(old) },
-      { warn, unsure, otherClaimant },
-    );
+    const given = givingUp({ app: id.app, names: dropped, live, written: writtenBy(old) }, { warn, otherClaimant });
     // Unchanged secrets are left out of the request: they would only get a newer time of change. Write-only ones are unknown.
     const changed = Object.entries(wanted).filter(([name, value]) => valuesWo || old.values?.[name] !== value);
     const { version, updatedAt } = old;
-    const writes = { ...Object.fromEntries(changed), ...given };
-    const isLeft = ([name]: [string, unknown]): boolean =>
-      Object.hasOwn(wanted, name) && !Object.hasOwn(writes, name) && !unsure.includes(name);
-    const left = <V>(all: Readonly<Record<string, V>> = {}) => Object.fromEntries(Object.entries(all).filter(isLeft));
     const written =
-      Object.keys(writes).length > 0
-        ? await orUnsure(
-            () => writeSecrets(api, id.app, writes),
-            () => ({
-              live: { version, updatedAt, digests: left(old.digests), values: valuesWo ? null : left(old.values) },
-              unsure: [...unsure, ...Object.keys(writes)],
-            }),
-          )
+      changed.length + Object.keys(given).length > 0
+        ? await writeSecrets(api, id.app, { ...Object.fromEntries(changed), ...given })
         : { version, updatedAt, digests: {} };
     const digests = Object.entries({ ...old.digests, ...written.digests });
     return {
@@ -132,7 +113,7 @@ export const appSecrets = defineResource({
   },
 
   async delete({ id, state, api, ...call }) {
-    const names = [...new Set([...ownedNames(state), ...call.unsure])];
+    const names = ownedNames(state);
     if (names.length === 0) return;
     const live = await secretsByName(api, id.app);
     const given = givingUp({ app: id.app, names, live, written: writtenBy(state) }, call);

@@ -76,14 +76,12 @@ interface GivenUp {
  */
 export function givingUp(
   { app, names, live, written }: GivenUp,
-  { warn, otherClaimant, unsure }: Pick<Call, "warn"> & GivingUp,
+  { warn, otherClaimant }: Pick<Call, "warn"> & GivingUp,
 ): Readonly<Record<string, string | null>> {
   const writes = names.map((name): readonly [name: string, value: string | null] | undefined => {
     const claimant = otherClaimant(claimTo(app, name));
     const shown = live.get(name);
-    // After a lost answer, what the service shows may well be ours.
-    const isUnsure = unsure.includes(name);
-    const isForeign = !isUnsure && shown !== undefined && isWrittenSince(shown, written, name);
+    const isForeign = shown !== undefined && isWrittenSince(shown, written, name);
     if (claimant === undefined && !isForeign) return [name, null];
     const stays = `${name} of App ${app} stays set: `;
     if (claimant === undefined) {
@@ -94,8 +92,8 @@ export function givingUp(
     }
     const by = `${JSON.stringify(claimant.name)} of this program sets it`;
     const before = written.values[name];
-    const isOurs = !isForeign && (before !== undefined || written.isWriteOnly || isUnsure);
-    if (!isOurs || (before === claimant.value && !isUnsure)) {
+    const isOurs = !isForeign && (before !== undefined || written.isWriteOnly);
+    if (!isOurs || before === claimant.value) {
       warn(`${stays}${by}.`);
       return undefined;
     }

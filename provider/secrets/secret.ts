@@ -5,7 +5,6 @@ import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { orUndefined } from "../client/existence.ts";
 import { pathId } from "../core/ids.ts";
-import { orUnsure } from "../core/partialState.ts";
 import { defineResource } from "../core/resource.ts";
 import { secretInput, valueToSend } from "../core/writeOnly.ts";
 import { claimTo, givingUp, isAsWritten, secretClaim, shownDigest, takenOver, type ShownSecret } from "./digests.ts";
@@ -35,9 +34,6 @@ const toLive = (app: string, { name, digest, createdAt, updatedAt }: ShownSecret
 });
 
 const byValue = ["value", "valueVersion"] as const;
-
-/** After a lost answer, the service may have the previous value or the new one. */
-const notKnown = { value: null, valueVersion: null, digest: undefined, updatedAt: undefined };
 
 async function set(api: Api, app: string, name: string, value: string) {
   const answer = await api.secrets.set({ appName: app, secretName: name, body: { value } });
@@ -76,11 +72,7 @@ export const secret = defineResource({
   async create({ inputs: { app, name, value, valueWo }, api, warn }) {
     const key = { appName: app, secretName: name };
     if (await orUndefined(() => api.secrets.get(key))) warn(takenOver(app, [name]));
-    const given = valueToSend("value", valueWo, value);
-    return orUnsure(
-      () => set(api, app, name, given),
-      () => ({ live: { app, name, version: 0, ...notKnown }, unsure: [name] }),
-    );
+    return set(api, app, name, valueToSend("value", valueWo, value));
   },
 
   async read({ id, state, api }) {
@@ -92,12 +84,8 @@ export const secret = defineResource({
     return { ...toLive(id.app, live), version, updatedAt, value: written, valueVersion: written };
   },
 
-  async update({ id: { app, name }, inputs: { value, valueWo }, api }) {
-    const given = valueToSend("value", valueWo, value);
-    return orUnsure(
-      () => set(api, app, name, given),
-      () => ({ live: notKnown, unsure: [name] }),
-    );
+  async update({ id, inputs: { value, valueWo }, api }) {
+    return set(api, id.app, id.name, valueToSend("value", valueWo, value));
   },
 
   async delete({ id: { app, name }, state, api, ...call }) {

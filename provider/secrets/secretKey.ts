@@ -6,7 +6,7 @@ import { keyLengthProblem, secretKeyType } from "../../api/secretKeys.ts";
 import type { AnswerOf } from "../client/api.ts";
 import { orUndefined } from "../client/existence.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
-import { MachinesError, mayHaveWorked } from "../client/errors.ts";
+import { ApiError, MachinesError } from "../client/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
 
@@ -116,6 +116,10 @@ export const secretKey = defineResource({
     await api.secretKeys.delete({ appName: id.app, secretName: id.name });
   },
 });
+
+/** Setting a value is repeatable: any failure except a refusal leaves open whether it was set. */
+const mayHaveWorked = (error: unknown): boolean =>
+  !(error instanceof ApiError) || error.status === 408 || error.status >= 500;
 
 type Named = Partial<Record<"name" | "type", string | undefined>>;
 

@@ -34,8 +34,7 @@ async function removeNow(resource: Resource, id: string, stored: Values, caller:
   try {
     const otherClaimant = (claim: string) => run.program.remainingClaimant(claim, owner);
     const formerOwners = formerOwnersIn(stored, owner);
-    const { unsure = [] } = contextOf(stored);
-    const args = { id: parts, state: forHandler(resource, state), owner, formerOwners, unsure, otherClaimant };
+    const args = { id: parts, state: forHandler(resource, state), owner, formerOwners, otherClaimant };
     const work = () => resource.delete({ ...call, ...args });
     await ignoreIfDeleted(call.api, place, work);
     if (run.unfinished.of(resource.name, owner)?.id === id) run.unfinished.forget(resource.name, owner);

@@ -16,8 +16,7 @@ export class InitializationFailed extends MachinesError {
     super(cause instanceof MachinesError ? cause.code : "api", messageForUser(cause), { cause });
     this.name = "InitializationFailed";
     this.id = id;
-    const unsure = cause instanceof PartialStateError && cause.unsure.length > 0 ? { unsure: cause.unsure } : {};
-    this.properties = { ...properties, [CONTEXT]: { ...contextOf(properties), unfinished: true, ...unsure } };
+    this.properties = { ...properties, [CONTEXT]: { ...contextOf(properties), unfinished: true } };
     this.reasons = [this.message];
     this.movedFrom = cause instanceof PartialStateError ? cause.movedFrom : {};
   }

@@ -63,7 +63,6 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
         unfinished: contextOf(old).unfinished ?? false,
         owner,
         formerOwners: formerOwnersIn(old, owner),
-        unsure: contextOf(old).unsure ?? [],
         otherClaimant: (claim) => caller.run.program.remainingClaimant(claim, owner),
       });
     return found(await quotingPrograms(caller.run, update));
