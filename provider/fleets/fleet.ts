@@ -11,7 +11,7 @@ import type { Intent } from "../core/journal.ts";
 import { defineResource, type Call } from "../core/resource.ts";
 import { ownerTag, stackTag } from "../machines/create.ts";
 import { fleetOf, liveMachines } from "../machines/live.ts";
-import { differingFields, fromService } from "../machines/settings.ts";
+import { differingFields } from "../machines/settings.ts";
 import { regionsProblem, roomWarning } from "../shared/region.ts";
 import { driftOf, mostCommonChange, mustRepair } from "./drift.ts";
 import { committedOf, gateOf, isWaiting } from "./gate.ts";
@@ -186,8 +186,7 @@ export const fleet = defineResource({
     const op = `${interrupted ?? key.stack}:${randomBytes(8).toString("hex")}`;
     if (owner !== undefined)
       await journal.write({ owner, op, endpoint: config.endpoint, place: app, name, at: clock.now() });
-    const before = existing.length === 0 ? undefined : { ...noConfig, metadata: metadataOfUsers(existing) };
-    const update = () => roll({ call, fleet: key, wanted, template: wanted, before }, undefined);
+    const update = () => roll({ call, fleet: key, wanted, template: wanted }, undefined);
     return reportingViews(call, key, { hasVolumes: wanted.volume !== undefined, isNew: true }, update);
   },
 
@@ -282,12 +281,6 @@ async function reportRenamed(call: Call, key: FleetKey, begun: Intent, all: read
     `an interrupted run was creating Fleet ${place}/${name}, which the program no longer has: ${are} left. npx pulumi-machines orphans shows ${them}, and how to delete ${them}.`,
   );
 }
-
-/** The metadata that some of the Machines have, without tags of the provider and the platform. */
-const metadataOfUsers = (machines: readonly Machine[]): Record<string, string> =>
-  Object.fromEntries(
-    machines.flatMap(({ config = noConfig }) => Object.entries(fromService(config, undefined).metadata ?? {})),
-  );
 
 /** The members, for plans. */
 const memberFacts = (

@@ -108,16 +108,12 @@ const withMetadata = (config: Config, earlier: Config | undefined): Config => ({
 /** The configuration of the last update. If that failed, some Machines have the metadata of the one before. */
 const ownedBefore = ({ config, committed }: State): Config | undefined => config && withMetadata(config, committed);
 
-/** Carries a rollout out. Goes back to the last complete one if that is wanted. `old`: the state before, if there is one. */
-export async function roll(
-  rollout: Omit<Rollout, "committed" | "isPromoted" | "before"> & Partial<Pick<Rollout, "before">>,
-  old: State | undefined,
-) {
+/** Carries a rollout out. Goes back to the last complete one if that is wanted. `old`: the state before. */
+export async function roll(rollout: Omit<Rollout, "committed" | "isPromoted" | "before">, old: State | undefined) {
   const { call, fleet, wanted } = rollout;
   const committed = old && committedOf(old);
   const gate = gateOf(old, wanted);
-  const before = old ? ownedBefore(old) : rollout.before;
-  const whole: Rollout = { ...rollout, before, committed, isPromoted: gate !== "closed" };
+  const whole: Rollout = { ...rollout, before: old && ownedBefore(old), committed, isPromoted: gate !== "closed" };
   const live = (machines: readonly Machine[]) => toLive(fleet, wanted.volume !== undefined, machines);
   if (old) {
     const known = await fleetMachines(call.api, fleet);

@@ -38,17 +38,3 @@ test("a rollback removes also the keys of an earlier update that failed", async 
     expect(await metadataOf(shop)).toEqual([good.metadata, good.metadata, good.metadata]);
   });
 });
-
-test("a fleet whose create was interrupted has no metadata that the program has removed since", async () => {
-  await withSimulation("interrupted", async (simulation) => {
-    const shop = new Shop(simulation);
-    await shop.succeed(undefined);
-    const first = shop.fleet("1", { config: { metadata: { role: "primary", team: "a" } } });
-    const ofMachine = (operation: string): boolean => operation === "machines.create";
-    expect(await shop.killed(first, { request: 2, when: "after", of: ofMachine })).toBe("died");
-    expect(shop.machines().length).toBeGreaterThan(0);
-    const { warnings } = await shop.succeed(shop.fleet("1", { config: { metadata: { team: "a" } } }));
-    expect(warnings.join()).toMatch(/were created by an interrupted run; they are adopted/);
-    expect(await metadataOf(shop)).toEqual([{ team: "a" }, { team: "a" }, { team: "a" }]);
-  });
-});
