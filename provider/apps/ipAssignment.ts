@@ -156,7 +156,10 @@ function assign(call: Call, owner: string | undefined, wanted: Inputs): Promise<
     name: wanted.type,
     unique: false,
     // What an address shows does not say whether its network was named, or whose it is.
-    fixedInputs: { network: wanted.network, organization: orgSlug },
+    fixedInputs: {
+      network: wanted.network === "default" ? undefined : wanted.network,
+      organization: orgSlug ?? api.config.organization,
+    },
     list: () => askIps(api, appName),
     keyOf: ({ ip }) => ip,
     keysOf: (assigned) => assigned.map(({ ip }) => ip),

@@ -161,12 +161,16 @@ export async function volumeFor(
   const foreign = foreignFor(fleet, machine, region, await released(call, app, named));
   if (foreign.length > 0) throw new MachinesError("refused", foundByName(app, machine, foreign));
   if (found) await refuseMounted(call, fleet, machine, found);
-  const { snapshotRetention, encrypted } = wanted;
+  const { snapshotRetention, encrypted = true } = wanted;
   const name = volumeNameOf(fleet, machine, false);
   const body = { name, region, sizeGb: sizeOf(wanted), snapshotRetention, encrypted };
-  const usable = found && (isUnused(fleet, found) ? await asNew(call, app, found, wanted) : found);
+  const usable = found && (isUnused(fleet, found) ? await withRetention(call, app, found, wanted) : found);
   const volume = usable ?? (await begin(call, undefined, app, body));
   if (usable) call.progress(`Machine ${machine} gets the volume ${usable.id} again, with its data`);
+  if (usable && (usable.encrypted ?? encrypted) !== encrypted)
+    call.warn(
+      `Machine ${app}/${machine} gets the volume ${usable.id} again, which is ${encrypted ? "not encrypted" : "encrypted"}. Nothing changes that; to have another volume, delete this one first.`,
+    );
   const { id } = await grow(call, app, volume, wanted);
   // The fleet knows it as its own once a Machine mounts it: it may be one that an earlier fleet left with its data.
   return { id, isNew: usable === undefined };
@@ -179,20 +183,16 @@ export async function volumeFor(
 const isUnused = (fleet: FleetKey, volume: Volume): boolean =>
   volume.fstype === "" && !fleet.volumes.has(volume.id) && isMarked(fleet, volume, machineIn(volume), false);
 
-/** Makes a volume without data as a new one would be. Undefined if that needs another volume: then this one is deleted. */
-async function asNew(call: Call, app: string, volume: Volume, wanted: Wanted): Promise<Volume | undefined> {
-  const { snapshotRetention = 5, encrypted = true } = wanted;
-  const key = { appName: app, volumeId: volume.id };
-  if (volume.encrypted === encrypted)
-    return volume.snapshotRetention === snapshotRetention
-      ? volume
-      : call.api.volumes.update({ ...key, body: { snapshotRetention } });
-  call.warn(
-    `volume ${app}/${volume.id}, which an interrupted run created and no Machine has mounted, is ${encrypted ? "not encrypted" : "encrypted"}; it is replaced`,
-  );
-  await call.api.volumes.delete(key);
-  return undefined;
-}
+/** Gives a volume that no Machine has mounted the retention of a new one. */
+const withRetention = async (
+  call: Call,
+  app: string,
+  volume: Volume,
+  { snapshotRetention = 5 }: Wanted,
+): Promise<Volume> =>
+  volume.snapshotRetention === snapshotRetention
+    ? volume
+    : call.api.volumes.update({ appName: app, volumeId: volume.id, body: { snapshotRetention } });
 
 /** Deletes the volume of a Machine whose creation was refused. */
 export async function discardVolume(call: Call, fleet: FleetKey, machine: string, volumeId: string): Promise<void> {

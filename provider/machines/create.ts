@@ -117,17 +117,28 @@ const tagged = async (api: Api, appName: string, op: string): Promise<Machine[]>
 const hasLeft = (machine: Machine): boolean =>
   machine.state === "destroyed" && machine.config?.autoDestroy === true && latestExit(machine)?.requested === false;
 
-/** The inputs that a list does not show, as JSON: the version of the secrets and the memory limit. */
-const unseenOf = ({ minSecretsVersion }: Body, { memoryLimitMb }: CreateArgs): string =>
-  JSON.stringify({ minSecretsVersion, memoryLimitMb });
+/**
+ * The inputs that a list does not show, as JSON: the version of the secrets and the memory limit; and which keys of the metadata are
+ * the program's, because others may set more.
+ */
+const unseenOf = ({ minSecretsVersion }: Body, { config, memoryLimitMb }: CreateArgs): string =>
+  JSON.stringify({ minSecretsVersion, memoryLimitMb, metadataKeys: Object.keys(config.metadata ?? {}) });
+
+/** What an interrupted create noted. An older version noted nothing. */
+const notedIn = ({ fixedInputs = "{}" }: Intent) =>
+  JSON.parse(fixedInputs) as {
+    readonly minSecretsVersion?: number;
+    readonly memoryLimitMb?: number;
+    readonly metadataKeys?: readonly string[];
+  };
 
 /**
  * Whether what a list does not show of an interrupted create is as wanted now. An older version did not note it. A memory limit is set
  * after the create, but nothing removes one.
  */
-function hasUnseen({ fixedInputs }: Intent, { minSecretsVersion }: Body, { memoryLimitMb }: CreateArgs): boolean {
-  if (fixedInputs === undefined) return true;
-  const had = JSON.parse(fixedInputs) as { minSecretsVersion?: number; memoryLimitMb?: number };
+function hasUnseen(interrupted: Intent, { minSecretsVersion }: Body, { memoryLimitMb }: CreateArgs): boolean {
+  if (interrupted.fixedInputs === undefined) return true;
+  const had = notedIn(interrupted);
   const hasSecrets = minSecretsVersion === undefined || minSecretsVersion === had.minSecretsVersion;
   return hasSecrets && (memoryLimitMb !== undefined || had.memoryLimitMb === undefined);
 }
@@ -168,11 +179,12 @@ export async function discard({ api, progress }: Call, key: MachineKey): Promise
   await waitForMachine(api, key, ["destroyed"], { progress });
 }
 
-/** A configuration in a program's form, also with metadata of an interrupted create that the program no longer has. */
-const withAllMetadata = (live: NonNullable<Machine["config"]>, wanted: Config): Config => {
-  const { metadata = {} } = fromService(live, undefined);
-  return fromService(live, { ...wanted, metadata: { ...metadata, ...wanted.metadata } });
-};
+/** A configuration in a program's form, also with the metadata that an interrupted create set and the program no longer has. */
+function withNotedMetadata(live: NonNullable<Machine["config"]>, wanted: Config, interrupted: Intent): Config {
+  const { metadataKeys = [] } = notedIn(interrupted);
+  const noted = Object.fromEntries(metadataKeys.map((key) => [key, ""]));
+  return fromService(live, { ...wanted, metadata: { ...noted, ...wanted.metadata } });
+}
 
 /** Whether a Machine's power state and cordon are those of a new one; a job may have exited since. */
 function isMadeSo(
@@ -207,7 +219,7 @@ async function takeUp(
     run.journal.settle(interrupted.owner);
     return undefined;
   }
-  const config = found.config && withAllMetadata(found.config, wanted.config);
+  const config = found.config && withNotedMetadata(found.config, wanted.config, interrupted);
   const fits =
     interrupted.place === appName &&
     (body.name === undefined || body.name === found.name) &&

@@ -92,8 +92,10 @@ export const secretKey = defineResource({
       send,
       pick: ([found]) => (found?.type === type ? found : undefined),
       conflictWith: () => new MachinesError("refused", isThere(app, name)),
-      // The interrupted run may have set another value, or one where now the service is to generate it. The key has not been used yet.
-      adopt: send,
+      // A key that the service has generated may be in use. One that a program has given is not kept if the program gives none now.
+      fixedInputs: { value: value === undefined ? undefined : "given" },
+      // The interrupted run may have set another value.
+      adopt: (found) => (value === undefined ? Promise.resolve(found) : send()),
       isUncertain: mayHaveWorked,
     });
     return toLive(app, created);

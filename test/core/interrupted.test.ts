@@ -490,16 +490,28 @@ describe("an object of an interrupted run whose program has changed since", () =
     return { ...(await made(next)), said };
   }
 
-  test("a secret key whose value was left out since is generated, so that no one knows it", async () => {
+  test("a secret key whose value was left out since is neither adopted nor overwritten", async () => {
     const place = await makeApp(service, "changed-key");
     const path = `/v1/apps/${place}/secretkeys/SIGN`;
     const given = { app: place, name: "SIGN", type: "nacl_sign" };
     const value = Buffer.alloc(32, 7).toString("base64");
+    await expect(again("SecretKey", /POST .*\/SIGN$/, { ...given, value }, given)).rejects.toThrow(
+      /other values of value/,
+    );
     const theirs = await send(service, "POST", path.replace("SIGN", "KNOWN"), { type: "nacl_sign", value });
-    const { state } = await again("SecretKey", /POST .*\/SIGN$/, { ...given, value }, given);
-    const live = await send(service, "GET", path);
-    expect(live["public_key"]).not.toBe(theirs["public_key"]);
-    expect(state["publicKey"]).toBe(live["public_key"]);
+    expect(await send(service, "GET", path)).toMatchObject({ public_key: theirs["public_key"] });
+  });
+
+  test("a secret key that the service has generated is adopted as it is, because it may be in use", async () => {
+    const place = await makeApp(service, "used-key");
+    const path = `/v1/apps/${place}/secretkeys/SIGN`;
+    const given = { app: place, name: "SIGN", type: "nacl_sign" };
+    const killed = run("SecretKey", /POST .*\/SIGN\/generate$/);
+    void killed.made(given);
+    await killed.dead;
+    const before = await send(service, "GET", path);
+    await run("SecretKey").made(given);
+    expect(await send(service, "GET", path)).toEqual(before);
   });
 
   const triggered = {
@@ -577,12 +589,22 @@ describe("an object of an interrupted run whose program has changed since", () =
     expect(said.join()).not.toContain(id.split("/").at(-1));
   });
 
+  test.each([{ network: "default" }, { organization: "personal" }])(
+    "an address is adopted if its default is named now: %o",
+    async (named) => {
+      const given = { app: await makeApp(service, `named-${++count}`), type: "private_v6" };
+      const { said } = await again("IpAssignment", /^POST .*\/ip_assignments$/, given, { ...given, ...named });
+      expect(said).toEqual([expect.stringMatching(/is adopted/)]);
+    },
+  );
+
   const file = ({ fullchain, private_key: privateKey }: ReturnType<typeof currentCertificate>) => ({
     fullchain,
     privateKey,
   });
+  const value = Buffer.alloc(32, 7).toString("base64");
   const overwritten = {
-    SecretKey: [/\/secretkeys\/SIGN/, "secretKeys.generate", { name: "SIGN", type: "nacl_sign" }],
+    SecretKey: [/\/secretkeys\/SIGN/, "secretKeys.set", { name: "SIGN", type: "nacl_sign", value }],
     CustomCertificate: [
       /\/certificates/,
       "certificates.createCustom",
@@ -625,12 +647,12 @@ describe("an object of an interrupted run whose program has changed since", () =
   );
 
   test("an object that is adopted late is adopted again if the run is killed before it writes it again", async () => {
-    const inputs = { app: await makeApp(service, `late-${++count}`), name: "SIGN", type: "nacl_sign" };
-    const killed = run("SecretKey", /^POST .*\/SIGN\/generate$/);
+    const inputs = { app: await makeApp(service, `late-${++count}`), name: "SIGN", type: "nacl_sign", value };
+    const killed = run("SecretKey", /^POST .*\/SIGN$/);
     void killed.made(inputs);
     await killed.dead;
-    service.fail({ operation: "secretKeys.generate", when: "before", status: 503, times: 20 });
-    await expect(run("SecretKey").made(inputs)).rejects.toThrow("secretKeys.generate");
+    service.fail({ operation: "secretKeys.set", when: "before", status: 503, times: 20 });
+    await expect(run("SecretKey").made(inputs)).rejects.toThrow("secretKeys.set");
     service.service.faults.clear();
     const { made, said } = run("SecretKey");
     await made(inputs);

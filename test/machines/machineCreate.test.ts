@@ -284,6 +284,12 @@ describe("creating a Machine exactly once", () => {
     expect((await machines()).map((machine) => machine.id)).toEqual([second]);
   });
 
+  test("a Machine of a killed run on which others set metadata is adopted", async () => {
+    const { id } = await (await create()).made;
+    await send(service, "POST", `/v1/apps/${app}/machines/${id}/metadata/theirs`, { value: "1" });
+    expect((await (await create()).made).id).toBe(id);
+  });
+
   test("a suspended Machine of a killed run is destroyed if a stopped one is wanted", async () => {
     const { id } = await (await create()).made;
     await expect.poll(states).toEqual(["started"]);
