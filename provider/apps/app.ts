@@ -52,6 +52,10 @@ const toLive = (live: AnswerOf<"apps", "get">, organization: string | undefined)
   httpsUrl: live.httpsUrl,
 });
 
+/** A network that a program names. ASSUMED: "default" is the name of the network of an App that names none. */
+export const namedNetwork = (network: string | undefined): string | undefined =>
+  network === "default" ? undefined : network;
+
 export const app = defineResource({
   name: "App",
   summary: "A named group of Machines, volumes, addresses, certificates and secrets.",
@@ -86,8 +90,7 @@ export const app = defineResource({
       place: `Apps of organization ${orgSlug}`,
       name: appName,
       unique: true,
-      // ASSUMED: "default" is the name of the network of an App that names none.
-      fixedInputs: { network: network === "default" ? undefined : network },
+      fixedInputs: { network: namedNetwork(network) },
       list: () => visible(api, appName),
       keyOf: (found) => found.name,
       send: async () => {

@@ -8,6 +8,7 @@ import type { Api } from "../client/api.ts";
 import { askIps, listIps, type Ip } from "../client/listCache.ts";
 import { releaseKey, createExactlyOnce } from "../core/exactlyOnce.ts";
 import { isNotFound, MachinesError } from "../client/errors.ts";
+import { namedNetwork } from "./app.ts";
 import { pathId } from "../core/ids.ts";
 import { computed, defineResource, type Call, type Problem } from "../core/resource.ts";
 import { bareId } from "../../api/names.ts";
@@ -157,7 +158,7 @@ function assign(call: Call, owner: string | undefined, wanted: Inputs): Promise<
     unique: false,
     // What an address shows does not say whether its network was named, or whose it is.
     fixedInputs: {
-      network: wanted.network === "default" ? undefined : wanted.network,
+      network: namedNetwork(wanted.network),
       organization: orgSlug ?? api.config.organization,
     },
     list: () => askIps(api, appName),

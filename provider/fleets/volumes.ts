@@ -12,7 +12,7 @@ import { retryWhilePreconditionFails } from "../client/poll.ts";
 import { isDestroyed, type Machine } from "../client/machine.ts";
 import { isLeaving } from "../apps/app.ts";
 import type { Call } from "../core/resource.ts";
-import { begin, bringToSize } from "../volumes/steps.ts";
+import { begin, bringToSize, setSnapshots } from "../volumes/steps.ts";
 import type { FleetInputs } from "./inputs.ts";
 import { volumeOf, type FleetKey } from "./members.ts";
 
@@ -161,38 +161,27 @@ export async function volumeFor(
   const foreign = foreignFor(fleet, machine, region, await released(call, app, named));
   if (foreign.length > 0) throw new MachinesError("refused", foundByName(app, machine, foreign));
   if (found) await refuseMounted(call, fleet, machine, found);
-  const { snapshotRetention, encrypted = true } = wanted;
+  const { snapshotRetention = 5, encrypted = true } = wanted;
   const name = volumeNameOf(fleet, machine, false);
   const body = { name, region, sizeGb: sizeOf(wanted), snapshotRetention, encrypted };
-  const usable = found && (isUnused(fleet, found) ? await withRetention(call, app, found, wanted) : found);
-  const volume = usable ?? (await begin(call, undefined, app, body));
-  if (usable) call.progress(`Machine ${machine} gets the volume ${usable.id} again, with its data`);
-  if (usable && (usable.encrypted ?? encrypted) !== encrypted)
+  let volume = found ?? (await begin(call, undefined, app, body));
+  if (found && isUnused(fleet, found)) {
+    const { id: volumeId, autoBackupEnabled } = found;
+    volume = await setSnapshots(call, { appName: app, volumeId }, found, { snapshotRetention, autoBackupEnabled });
+  }
+  if (found) call.progress(`Machine ${machine} gets the volume ${found.id} again, with its data`);
+  if (found && (found.encrypted ?? encrypted) !== encrypted)
     call.warn(
-      `Machine ${app}/${machine} gets the volume ${usable.id} again, which is ${encrypted ? "not encrypted" : "encrypted"}. Nothing changes that; to have another volume, delete this one first.`,
+      `Machine ${app}/${machine} gets the volume ${found.id} again, which is ${encrypted ? "not encrypted" : "encrypted"}. Nothing changes that; to have another volume, delete this one first.`,
     );
   const { id } = await grow(call, app, volume, wanted);
   // The fleet knows it as its own once a Machine mounts it: it may be one that an earlier fleet left with its data.
-  return { id, isNew: usable === undefined };
+  return { id, isNew: found === undefined };
 }
 
-/**
- * Whether an interrupted run created a volume, empty, that no Machine has mounted: then it has no file system. One that is adopted may
- * have data without ever having been mounted.
- */
+/** Whether no Machine has mounted a volume of the fleet yet: then it shows no file system. It may be a copy, with data. */
 const isUnused = (fleet: FleetKey, volume: Volume): boolean =>
   volume.fstype === "" && !fleet.volumes.has(volume.id) && isMarked(fleet, volume, machineIn(volume), false);
-
-/** Gives a volume that no Machine has mounted the retention of a new one. */
-const withRetention = async (
-  call: Call,
-  app: string,
-  volume: Volume,
-  { snapshotRetention = 5 }: Wanted,
-): Promise<Volume> =>
-  volume.snapshotRetention === snapshotRetention
-    ? volume
-    : call.api.volumes.update({ appName: app, volumeId: volume.id, body: { snapshotRetention } });
 
 /** Deletes the volume of a Machine whose creation was refused. */
 export async function discardVolume(call: Call, fleet: FleetKey, machine: string, volumeId: string): Promise<void> {

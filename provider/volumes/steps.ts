@@ -16,7 +16,7 @@ import { takeSnapshot, untilWritten, type VolumeKey } from "./snapshots.ts";
 /** When snapshots are taken, and how many days they are stored. */
 interface SnapshotSettings {
   readonly snapshotRetention: number;
-  readonly autoBackupEnabled: boolean;
+  readonly autoBackupEnabled: boolean | undefined;
 }
 
 type Body = Parameters<Api["volumes"]["create"]>[0]["body"];

@@ -72,7 +72,7 @@ export const readRepository = (folder: string): Repository | undefined => readJs
 export const writeRepository = (folder: string, repository: Repository): void =>
   writePrivately(prepare(folder).repository, `${JSON.stringify(repository)}\n`);
 
-/** Names of what runs the Machines and the Postgres clusters of a service. */
+/** Names of the runtime and of the engine of Postgres clusters. */
 export interface Engines {
   readonly runtime: string;
   readonly postgres: string;

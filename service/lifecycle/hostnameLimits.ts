@@ -39,7 +39,7 @@ export function keepLimits(context: Context, row: HostnameRow): void {
   const now = context.clock.now();
   const before = keptLimits(context, row);
   const own = JSON.parse(row.attempts) as number[];
-  // The hostname began with those of before: each counts once.
+  // The hostname began with the attempts that were kept: each counts once.
   const others = [...(JSON.parse(before.attempts) as number[])];
   for (const at of own) if (others.includes(at)) others.splice(others.indexOf(at), 1);
   const attempts = counting([...own, ...others], now).toSorted((a, b) => a - b);

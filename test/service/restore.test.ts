@@ -87,7 +87,7 @@ test("a folder whose restore has not ended is served by no service, and the rest
 test("a folder whose repeated restore failed at its beginning is served by no service either", async () => {
   const { repository, from } = await backedUp();
   const target = folder();
-  await expect(restoreWhile(target, repository, () => Promise.reject(new Error("cut off")))).rejects.toThrow("cut off");
+  await expect(restoreWhile(target, repository, () => Promise.reject(new Error("killed")))).rejects.toThrow("killed");
   class Unreachable extends Restic {
     override restore(): Promise<never> {
       return Promise.reject(new Error("no network"));

@@ -8,7 +8,7 @@ export const networkOptions = {
   isolate: "isolate",
 } as const;
 
-/** The engine's name of a network. Their owners choose names, so the hash is long enough that nobody finds two that share one. */
+/** The engine's name of a network. Owners choose the names of networks, so the hash is long: two with the same hash cannot be searched for. */
 export const networkName = (dataId: string, network: string): string =>
   `machines-${dataId.slice(0, 8)}-${createHash("sha256").update(`${dataId}/${network}`).digest("hex").slice(0, 32)}`;
 
@@ -20,7 +20,7 @@ export const formerNetworkName = (dataId: string, network: string): string =>
 export const bridgePrefix = (dataId: string): string => `mc${dataId.slice(0, 5)}`;
 
 /**
- * A name for the bridge of a new network. Systems allow 15 characters, too few for a hash that nobody can search. So it is random: the
+ * A name for the bridge of a new network. Systems allow 15 characters, and so short a hash could be searched for. So it is random: the
  * owner of one network cannot take the name of another one's bridge, and the engine refuses a bridge that exists.
  */
 export const newBridgeName = (dataId: string): string => `${bridgePrefix(dataId)}${randomBytes(4).toString("hex")}`;

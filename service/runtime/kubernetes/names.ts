@@ -93,7 +93,7 @@ export const regionLabel = "topology.kubernetes.io/region";
 /** A short text that identifies another one. */
 export const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
 
-/** The namespace of a network. Owners choose names of networks, so the hash is long enough that nobody finds two that share one. */
+/** The namespace of a network. Owners choose the names of networks, so the hash is long: two with the same hash cannot be searched for. */
 export const namespaceOf = (dataId: string, network: string): string =>
   `machines-${dataId.slice(0, 8)}-${createHash("sha256").update(`${dataId}/${network}`).digest("hex").slice(0, 32)}`;
 

@@ -5,16 +5,7 @@ import { Reconciler } from "../../../service/runtime/reconciler/reconciler.ts";
 import type { Clock } from "../../../service/time/clock.ts";
 import { expect } from "vitest";
 import { withApp } from "../client.ts";
-import { ModelDriver, ModelEngine, type Kind } from "./modelEngine.ts";
-
-const containers: Kind = {
-  pauses: true,
-  killsOnRemove: true,
-  isPerStart: false,
-  startsAgain: false,
-  drainMs: undefined,
-  answerMs: 0,
-};
+import { containers, ModelDriver, ModelEngine, type Kind } from "./modelEngine.ts";
 
 /** A service with an App `web`, whose Machines run on a model of an engine, by default one that is like Docker. */
 export async function withModel<C extends Clock | undefined = undefined>(

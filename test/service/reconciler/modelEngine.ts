@@ -35,6 +35,16 @@ export interface Kind {
   readonly answerMs: number;
 }
 
+/** An engine that keeps its instances, as Docker does. */
+export const containers: Kind = {
+  pauses: true,
+  killsOnRemove: true,
+  isPerStart: false,
+  startsAgain: false,
+  drainMs: undefined,
+  answerMs: 0,
+};
+
 /** A process, or what is left of one. */
 export interface Made {
   readonly id: string;

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { PowerOperation } from "../../../service/states/machineStates.ts";
 import { isThorough } from "../../support/extent.mts";
-import { ModelEngine, type Kind } from "./modelEngine.ts";
+import { containers, ModelEngine, type Kind } from "./modelEngine.ts";
 import { ModelService } from "./modelService.ts";
 import { wholeTest } from "../../support/patience.mts";
 
@@ -19,14 +19,7 @@ afterEach(() => void vi.useRealTimers());
 const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 
 /** Engines that keep their instances, as Docker does, and engines with one for each start, as a cluster has. */
-const containers: Kind = {
-  pauses: true,
-  killsOnRemove: true,
-  isPerStart: false,
-  startsAgain: false,
-  drainMs: undefined,
-  answerMs: 3,
-};
+const docker: Kind = { ...containers, answerMs: 3 };
 const pods: Kind = {
   pauses: false,
   killsOnRemove: false,
@@ -37,7 +30,7 @@ const pods: Kind = {
 };
 
 const kinds: fc.Arbitrary<Kind> = fc.oneof(
-  fc.constantFrom(containers, pods),
+  fc.constantFrom(docker, pods),
   fc.record({
     pauses: fc.boolean(),
     killsOnRemove: fc.boolean(),
@@ -171,7 +164,7 @@ async function withMachine(kind: Kind, stopMs = 400) {
 }
 
 test("the data of a deleted volume are there until the deletion is durable", async () => {
-  const service = new ModelService(new ModelEngine(containers));
+  const service = new ModelService(new ModelEngine(docker));
   service.copyVolume("v", null);
   await pass(1000);
   expect([...service.engine.volumes]).toEqual(["v"]);
@@ -196,7 +189,7 @@ test("the data of a deleted volume are there until the deletion is durable", asy
 });
 
 test("a Machine is asked to end once its requests have ended", async () => {
-  const { service, engine, state } = await withMachine(containers);
+  const { service, engine, state } = await withMachine(docker);
   service.request("m", 200);
   service.operate("m", "stop");
   await pass(190);
@@ -206,7 +199,7 @@ test("a Machine is asked to end once its requests have ended", async () => {
 });
 
 test("a Machine with a request that does not end is asked to end when the time is over", async () => {
-  const { service, engine, state } = await withMachine(containers);
+  const { service, engine, state } = await withMachine(docker);
   service.request("m", 100_000);
   service.operate("m", "stop");
   await pass(390);
@@ -216,7 +209,7 @@ test("a Machine with a request that does not end is asked to end when the time i
 });
 
 test.each([
-  ["containers", containers],
+  ["containers", docker],
   ["Pods", pods],
 ])("a process of %s that ignores the signal is killed when its time is over", async (_name, kind) => {
   const { service, engine, state } = await withMachine(kind);
@@ -229,9 +222,9 @@ test.each([
 });
 
 test.each([
-  ["stop", "containers", containers, "stopped"],
+  ["stop", "containers", docker, "stopped"],
   ["stop", "Pods", pods, "stopped"],
-  ["restart", "containers", containers, "started"],
+  ["restart", "containers", docker, "started"],
   ["restart", "Pods", pods, "started"],
 ] as const)(
   "a requested %s of %s keeps its signal and its time when the service is killed meanwhile",
@@ -252,7 +245,7 @@ test.each([
 );
 
 test("a process whose time was over while no service ran is killed without another signal", async () => {
-  const { service, engine, state } = await withMachine(containers);
+  const { service, engine, state } = await withMachine(docker);
   engine.isDeaf = true;
   service.operate("m", "stop");
   await pass(100);
@@ -265,7 +258,7 @@ test("a process whose time was over while no service ran is killed without anoth
 });
 
 test("a service that is killed before the signal was sent sends the requested one, and gives all of the time", async () => {
-  const { service, engine, state } = await withMachine(containers);
+  const { service, engine, state } = await withMachine(docker);
   engine.isDeaf = true;
   service.operate("m", "stop");
   service.killed();
@@ -276,7 +269,7 @@ test("a service that is killed before the signal was sent sends the requested on
 });
 
 test("a Machine that the engine refuses to start has failed, and is not started again", async () => {
-  const { service, engine, state } = await withMachine(containers);
+  const { service, engine, state } = await withMachine(docker);
   service.operate("m", "stop");
   await pass(1000);
   engine.isRefusing = true;
@@ -288,7 +281,7 @@ test("a Machine that the engine refuses to start has failed, and is not started 
 });
 
 test("a process that a killed service has started against what is stored now is killed", async () => {
-  const { service, engine, state } = await withMachine(containers);
+  const { service, engine, state } = await withMachine(docker);
   service.operate("m", "stop");
   await pass(1000);
   const [made] = engine.made;
@@ -309,7 +302,7 @@ test("without pauses, a suspended Machine is stopped and starts again", async ()
 });
 
 test("a Machine waits for a volume that the engine refuses to write, and says why it cannot be mounted", async () => {
-  const engine = new ModelEngine(containers);
+  const engine = new ModelEngine(docker);
   const service = new ModelService(engine);
   engine.isRefusing = true;
   service.copyVolume("v", null);
@@ -332,7 +325,7 @@ test("a Machine waits for a volume that the engine refuses to write, and says wh
 });
 
 test("logs follow a Machine through all of its runs, each once", async () => {
-  const { service } = await withMachine(containers);
+  const { service } = await withMachine(docker);
   vi.useRealTimers();
   const over = new AbortController();
   const read: string[] = [];
@@ -350,7 +343,7 @@ test("logs follow a Machine through all of its runs, each once", async () => {
 });
 
 test("a stop that comes while a start looks at what is there keeps its signal and its time", async () => {
-  const { service, engine, state } = await withMachine({ ...containers, answerMs: 40 });
+  const { service, engine, state } = await withMachine({ ...docker, answerMs: 40 });
   service.operate("m", "stop");
   await pass(1000);
   expect(state()).toBe("stopped");
@@ -367,7 +360,7 @@ test("a stop that comes while a start looks at what is there keeps its signal an
 });
 
 test.each([
-  ["containers", containers],
+  ["containers", docker],
   ["Pods", pods],
 ])("a restart of a suspended Machine of %s ends its process", async (_name, kind) => {
   const { service, engine, state } = await withMachine(kind);
